@@ -1,0 +1,49 @@
+# Set-up happens by itself: every target makes the virtual environment first when it is missing or out of date.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# What `make train` trains
+ENV ?= CartPole-v1
+ALGO ?= ppo_ext
+SEED ?= 1
+ARGS ?=
+
+.PHONY: help setup train test test-slow lint format type clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY)  ## make the virtual environment
+
+$(READY): setup.cfg setup.py pyproject.toml constraints.txt sb3_ext_autoload.pth
+	@echo "Setting up $(VENV) (a few minutes, once)"
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+train: $(READY)  ## train an agent, say its score and how to watch it: make train ENV=LunarLander-v3 ALGO=ppo_ext
+	$(BIN)/python -m rl_zoo3.train --algo $(ALGO) --env $(ENV) --seed $(SEED) -f logs $(ARGS)
+	$(BIN)/python scripts/score.py --algo $(ALGO) --env $(ENV) -f logs --python $(BIN)/python
+
+test: lint type  ## lint, types and tests; about 10 minutes on 2 cores
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-slow: $(READY)  ## the learning runs that take minutes each
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(READY)  ## style and likely mistakes
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: $(READY)  ## mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+type: $(READY)  ## type checks
+	$(BIN)/mypy
+
+clean:  ## remove the virtual environment, caches and builds; logs/ stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,29 @@
+"""The missing pieces of Stable-Baselines3 and RL Zoo, as a plugin.
+
+Public names are imported on first use: this module is loaded at every interpreter start by the autoload hook, so it
+must stay free of imports.
+"""
+
+__version__ = "0.1.0"
+
+TYPE_CHECKING = False  # what typing.TYPE_CHECKING is, without the import
+if TYPE_CHECKING:
+    from sb3_ext.ppo_ext import PPOExt
+    from sb3_ext.reinforce import REINFORCE
+    from sb3_ext.zoo import register
+
+__all__ = ["REINFORCE", "PPOExt", "__version__", "register"]
+
+_HOME = {"PPOExt": "sb3_ext.ppo_ext", "REINFORCE": "sb3_ext.reinforce", "register": "sb3_ext.zoo"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,77 @@
+"""Errors for names that don't exist: every one says what was given, what is allowed, and the nearest valid name."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+__all__ = ["check_choice", "check_keywords", "extends", "nearest"]
+
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """
+    :param name: a name that is not known
+    :param known: the names that are
+    :return: a sentence to end an error with: the nearest known name, or all of them when none is near
+    """
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}."
+
+
+def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
+    """
+    :param option: name of the option, for the error
+    :param value: its value
+    :param allowed: the values it may have
+    :raises ValueError: when it has another one
+    """
+    if value not in allowed:
+        choices = ", ".join(repr(choice) for choice in allowed)
+        hint = f": {nearest(value, allowed)}" if isinstance(value, str) else "."
+        raise ValueError(f"{option}={value!r} is not one of {choices}{hint}")
+
+
+def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -> None:
+    """
+    :param owner: what takes the keywords, for the error
+    :param given: the keywords it was given
+    :param known: the keywords it takes
+    :raises TypeError: when one is not known
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{owner} has no parameter {name!r}: {nearest(name, known)}")
+
+
+def extends(base_init: Callable[..., None]) -> Callable[[Init], Init]:
+    """
+    Let a constructor with ``**kwargs`` take, beside its own parameters, those of the constructor it hands them to.
+
+    Its signature then shows both (in ``help()``, in editors that look at live objects), and an unknown keyword gets an
+    error with the nearest name instead of travelling up the class hierarchy.
+
+    :param base_init: the constructor that receives ``**kwargs``
+    """
+    inherited = list(inspect.signature(base_init).parameters.values())[1:]
+
+    def decorate(init: Init) -> Init:
+        own = inspect.signature(init)
+        own_parameters = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        added = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in inherited if p.name not in own.parameters]
+        signature = own.replace(parameters=[*own_parameters, *added])
+        known = [name for name in signature.parameters if name != "self" and not name.startswith("_")]
+
+        @functools.wraps(init)
+        def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
+            check_keywords(type(self).__name__, kwargs, [*known, "_init_setup_model"])
+            init(self, *args, **kwargs)
+
+        checked_init.__signature__ = signature  # type: ignore[attr-defined]
+        return checked_init  # type: ignore[return-value]
+
+    return decorate

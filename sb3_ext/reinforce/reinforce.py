@@ -1,0 +1,249 @@
+"""REINFORCE: Monte-Carlo policy gradient on whole episodes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.policies import (
+    ActorCriticCnnPolicy,
+    ActorCriticPolicy,
+    BasePolicy,
+    MultiInputActorCriticPolicy,
+)
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, RolloutBufferSamples, Schedule
+from stable_baselines3.common.utils import explained_variance
+from torch.nn import functional as F
+from typing_extensions import Self
+
+from sb3_ext.common.checked_load import CheckedLoad
+from sb3_ext.common.diagnostics import MinibatchMetrics
+from sb3_ext.common.frame_skip import warn_double_frame_skip
+from sb3_ext.common.names import check_choice, extends
+from sb3_ext.common.policy_output import evaluate_batch, rollout_kl
+from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
+
+__all__ = ["REINFORCE"]
+
+BASELINES = ("none", "mean", "value")
+NORMALIZATIONS = ("off", "batch", "rollout")
+
+#: Steps waiting for the end of their episode, in rollouts, from which on the user is told.
+_MANY_ROLLOUTS_WAITING = 50
+
+
+class REINFORCE(CheckedLoad, OnPolicyAlgorithm):
+    """
+    REINFORCE (Williams, 1992) on whole episodes from vectorised environments.
+
+    Each step is learned from exactly once, with the discounted reward from it to the end of its episode. An episode
+    that the end of a rollout cuts is carried over and used when it has ended; its early steps were then taken by an
+    older policy, and are weighted by the importance ratio, truncated at 1. An episode that a time limit cuts is
+    bootstrapped from the value function, which is therefore trained whatever the baseline is.
+
+    :param policy: The policy model to use (MlpPolicy, CnnPolicy, MultiInputPolicy)
+    :param env: The environment to learn from (if registered in Gymnasium, can be str)
+    :param learning_rate: The learning rate, it can be a function of the remaining progress (from 1 to 0)
+    :param n_steps: The number of steps to run in each environment before an update; an update needs a finished episode
+    :param batch_size: Size of the minibatches, one gradient step each; ``None`` makes one step on all
+    :param gamma: Discount factor
+    :param baseline: what is subtracted from the returns: ``"value"`` (a learned state value), ``"mean"`` (their mean),
+        or ``"none"``
+    :param normalize_returns: subtract the mean and divide by the standard deviation, after the baseline: over the
+        ``"rollout"``, over each ``"batch"``, or ``"off"``
+    :param ent_coef: Entropy coefficient of the loss
+    :param vf_coef: Value function coefficient of the loss; 0 trains no value function, and then a time limit counts as
+        an end
+    :param max_grad_norm: The maximum norm of the gradient
+    :param max_episode_steps: An episode that is longer is learned from in parts, bootstrapped from the value function;
+        bounds the memory where episodes hardly ever end
+    :param use_sde: Whether to use generalized State Dependent Exploration (gSDE)
+    :param sde_sample_freq: Sample a new noise matrix every n steps when using gSDE
+    :param kwargs: parameters of SB3's :class:`~stable_baselines3.common.on_policy_algorithm.OnPolicyAlgorithm`
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
+        "MlpPolicy": ActorCriticPolicy,
+        "CnnPolicy": ActorCriticCnnPolicy,
+        "MultiInputPolicy": MultiInputActorCriticPolicy,
+    }
+    rollout_buffer: EpisodeBuffer
+
+    @extends(OnPolicyAlgorithm.__init__)
+    def __init__(
+        self,
+        policy: str | type[ActorCriticPolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 1e-3,
+        n_steps: int = 1024,
+        batch_size: int | None = None,
+        gamma: float = 0.99,
+        baseline: str = "value",
+        normalize_returns: str = "rollout",
+        ent_coef: float = 0.0,
+        vf_coef: float = 0.5,
+        max_grad_norm: float = 0.5,
+        max_episode_steps: int | None = None,
+        use_sde: bool = False,
+        sde_sample_freq: int = -1,
+        _init_setup_model: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            policy,
+            env,  # type: ignore[arg-type]
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            gamma=gamma,
+            gae_lambda=1.0,
+            ent_coef=ent_coef,
+            vf_coef=vf_coef,
+            max_grad_norm=max_grad_norm,
+            use_sde=use_sde,
+            sde_sample_freq=sde_sample_freq,
+            supported_action_spaces=(spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary),
+            _init_setup_model=False,
+            **kwargs,
+        )
+        self.batch_size = batch_size
+        self.baseline = baseline
+        self.normalize_returns = normalize_returns
+        self.max_episode_steps = max_episode_steps
+        self._warned_waiting = False
+        if _init_setup_model:
+            self._setup_model()
+
+    def _setup_model(self) -> None:
+        self._check_options()
+        warn_double_frame_skip(self.env)
+        if self.rollout_buffer_class is None:
+            is_dict = isinstance(self.observation_space, spaces.Dict)
+            self.rollout_buffer_class = DictEpisodeBuffer if is_dict else EpisodeBuffer
+        self.rollout_buffer_kwargs = {**self.rollout_buffer_kwargs, "max_episode_steps": self.max_episode_steps}
+        super()._setup_model()
+        if self.vf_coef == 0:
+            # The value function is not trained: make it zero, so that nothing is bootstrapped from its initial noise.
+            for parameter in self.policy.value_net.parameters():
+                th.nn.init.zeros_(parameter)
+
+    def _check_options(self) -> None:
+        # YAML reads a bare `off` as False, and `null` is a natural way to write none
+        self.normalize_returns = self.normalize_returns or "off"
+        self.baseline = self.baseline or "none"
+        check_choice("baseline", self.baseline, BASELINES)
+        check_choice("normalize_returns", self.normalize_returns, NORMALIZATIONS)
+        if self.batch_size is not None and self.batch_size < 2:
+            raise ValueError(f"batch_size={self.batch_size} must be at least 2, or None for one step on all samples.")
+        if self.vf_coef == 0 and (self.baseline == "value" or self.max_episode_steps is not None):
+            raise ValueError(
+                f"baseline={self.baseline!r} and max_episode_steps={self.max_episode_steps} need a value function, "
+                "and vf_coef=0 trains none: set vf_coef (0.5 is usual)."
+            )
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "REINFORCE",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+
+    def train(self) -> None:
+        """Update the policy from the episodes that ended in the last rollout."""
+        buffer = self.rollout_buffer
+        self.logger.record("rollout/episodes", buffer.n_episodes)
+        self.logger.record("rollout/steps_waiting", buffer.n_waiting)
+        if buffer.n_samples == 0:
+            self._warn_if_many_wait()
+            return
+
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        buffer.advantages = self._subtract_baseline()
+        metrics = MinibatchMetrics()
+        for batch in buffer.get(self.batch_size):
+            self._optimize(self._loss(batch, metrics), metrics)
+        self._n_updates += 1
+        self._log_update(metrics)
+
+    def _subtract_baseline(self) -> np.ndarray:
+        buffer = self.rollout_buffer
+        advantages = buffer.returns
+        if self.baseline == "mean":
+            advantages = advantages - advantages.mean()
+        elif self.baseline == "value":
+            advantages = advantages - buffer.values
+        if self.normalize_returns == "rollout":
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        return advantages
+
+    def _loss(self, batch: RolloutBufferSamples, metrics: MinibatchMetrics) -> th.Tensor:
+        values, log_prob, entropy = evaluate_batch(self.policy, batch)
+        advantages = batch.advantages
+        if self.normalize_returns == "batch" and len(advantages) > 1:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        # 1 for the steps of the present policy, the importance ratio for those that were carried over
+        weights = th.exp(log_prob.detach() - batch.old_log_prob).clamp(max=1.0)
+        policy_loss = -(weights * advantages * log_prob).mean()
+        value_loss = F.mse_loss(batch.returns, values)
+        entropy_loss = -th.mean(-log_prob if entropy is None else entropy)
+        loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
+        metrics.add(
+            policy_gradient_loss=policy_loss.item(),
+            value_loss=value_loss.item(),
+            entropy_loss=entropy_loss.item(),
+            loss=loss.item(),
+            importance_weight=weights.mean().item(),
+        )
+        return loss
+
+    def _optimize(self, loss: th.Tensor, metrics: MinibatchMetrics) -> None:
+        self.policy.optimizer.zero_grad()
+        loss.backward()
+        # Clipped apart: returns are large, and the value function's gradient would scale the policy's down to nothing.
+        actor, critic = self._split_parameters()
+        metrics.add(
+            grad_norm=th.nn.utils.clip_grad_norm_(actor, self.max_grad_norm).item(),
+            grad_norm_critic=th.nn.utils.clip_grad_norm_(critic, self.max_grad_norm).item(),
+        )
+        self.policy.optimizer.step()
+
+    def _split_parameters(self) -> tuple[list[th.nn.Parameter], list[th.nn.Parameter]]:
+        """The policy's parameters (with what it shares), and those that only the value function has."""
+        actor: list[th.nn.Parameter] = []
+        critic: list[th.nn.Parameter] = []
+        for name, parameter in self.policy.named_parameters():
+            only_critic = "value_net" in name or name.startswith("vf_features_extractor")
+            (critic if only_critic else actor).append(parameter)
+        return actor, critic
+
+    def _log_update(self, metrics: MinibatchMetrics) -> None:
+        buffer = self.rollout_buffer
+        for name in metrics.names:
+            self.logger.record(f"train/{name}", metrics.mean(name))
+        batch_size = self.batch_size or buffer.n_samples
+        self.logger.record("train/approx_kl", rollout_kl(self.policy, buffer, batch_size))
+        if self.vf_coef > 0:
+            self.logger.record("train/explained_variance", explained_variance(buffer.values, buffer.returns))
+        if hasattr(self.policy, "log_std"):
+            self.logger.record("train/std", th.exp(self.policy.log_std).mean().item())
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+
+    def _warn_if_many_wait(self) -> None:
+        buffer = self.rollout_buffer
+        rollouts_waiting = buffer.n_waiting / (buffer.buffer_size * buffer.n_envs)
+        if rollouts_waiting >= _MANY_ROLLOUTS_WAITING and not self._warned_waiting:
+            self._warned_waiting = True
+            warnings.warn(
+                f"No episode has ended for {rollouts_waiting:.0f} rollouts, so REINFORCE has nothing to learn from and "
+                f"keeps {buffer.n_waiting} steps in memory. Give the environment a time limit, or set "
+                "max_episode_steps to learn from parts of an episode.",
+                stacklevel=2,
+            )

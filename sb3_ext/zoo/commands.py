@@ -1,0 +1,73 @@
+"""What RL Zoo's commands expect of the machine and don't find: an ``ffmpeg`` program, a ``python`` on the path that is
+this one, and a hint for a mistyped ``--algo``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sb3_ext.common.names import nearest
+
+__all__ = ["provide_ffmpeg", "run_children_with_this_python", "suggest_algorithm"]
+
+
+def provide_ffmpeg() -> None:
+    """Where no ``ffmpeg`` is installed, put the one that comes with moviepy on this process's path."""
+    if shutil.which("ffmpeg") is not None:
+        return
+    import imageio_ffmpeg
+
+    folder = tempfile.mkdtemp(prefix="sb3-ext-ffmpeg-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    Path(folder, "ffmpeg").symlink_to(imageio_ffmpeg.get_ffmpeg_exe())
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), folder])
+
+
+def run_children_with_this_python() -> None:
+    """
+    ``benchmark`` and ``record_training`` start ``python``, which is another one where an environment is not activated;
+    and ``benchmark`` starts ``enjoy.py``, which is there only in a checkout of RL Zoo.
+    """
+    if not any(arg in ("rl_zoo3.benchmark", "rl_zoo3.record_training") for arg in sys.orig_argv):
+        return
+    call = subprocess.call
+
+    def call_this_python(command: Any, *args: Any, **kwargs: Any) -> int:
+        if isinstance(command, list) and command[:1] == ["python"]:
+            command = [sys.executable, *command[1:]]
+            if command[1:2] == ["enjoy.py"] and not Path("enjoy.py").exists():
+                command[1:2] = ["-m", "rl_zoo3.enjoy"]
+        return call(command, *args, **kwargs)
+
+    subprocess.call = call_this_python  # type: ignore[assignment]
+
+
+def suggest_algorithm(argv: Sequence[str]) -> None:
+    """
+    RL Zoo answers an unknown ``--algo`` with the list of all; say which one was meant.
+
+    :param argv: the command line of this interpreter
+    """
+    from rl_zoo3.utils import ALGOS
+
+    is_zoo_command = any(arg.startswith("rl_zoo3.") or Path(arg).name == "rl_zoo3" for arg in argv)
+    given = _option_value(argv, "--algo")
+    if is_zoo_command and given is not None and given not in ALGOS:
+        print(f"There is no algorithm {given!r}: {nearest(given, ALGOS)}", file=sys.stderr)
+
+
+def _option_value(argv: Sequence[str], option: str) -> str | None:
+    for arg, following in zip(argv, [*argv[1:], None], strict=True):
+        if arg == option:
+            return following
+        if arg.startswith(f"{option}="):
+            return arg.removeprefix(f"{option}=")
+    return None

@@ -1,0 +1,106 @@
+"""RL Zoo's ExperimentManager, extended for our algorithms; with stock ones it does nothing of its own.
+
+Importing this module puts the class where RL Zoo's commands look for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import rl_zoo3.exp_manager
+import yaml
+from rl_zoo3.exp_manager import ExperimentManager
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.common.names import nearest
+from sb3_ext.hyperparams import hyperparams_file
+from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
+
+__all__ = ["ExtExperimentManager"]
+
+
+class ExtExperimentManager(ExperimentManager):
+    """Takes the same arguments as RL Zoo's class."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_ours = self.algo in ALGORITHMS
+        if self._is_ours and self.config == str(_stock_hyperparams_file(self.algo)):
+            self.config = str(hyperparams_file(self.algo))
+
+    def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self._is_ours:
+            self._find_section()
+            self._load_trial_zero()
+        return super().read_hyperparameters()
+
+    def create_log_folder(self) -> None:
+        if self._is_ours and self.optimize_hyperparameters:
+            # A search trains no agent to keep: an empty run folder would be the one that `enjoy` takes for the latest.
+            # The folder above it is needed by a study's database.
+            os.makedirs(self.log_path, exist_ok=True)
+        else:
+            super().create_log_folder()
+
+    def create_envs(self, n_envs: int, eval_env: bool = False, no_log: bool = False) -> VecEnv:
+        # A search has no run folder to put Monitor's files into, see create_log_folder()
+        no_log = no_log or (self._is_ours and self.optimize_hyperparameters)
+        return super().create_envs(n_envs, eval_env, no_log)
+
+    def _find_section(self) -> None:
+        """Make sure that the environment has a section in the hyperparameter file, or another file that has one."""
+        if not self.config.endswith((".yml", ".yaml")):
+            return  # Python files and packages: their keys can be anything
+        sections = _read_sections(self.config)
+        env_id = self.env_name.gym_id
+        if env_id in sections or (self._is_atari and "atari" in sections):
+            return
+        if self._use_stock_twin(env_id):
+            return
+        if "default" not in sections or self._is_atari:
+            missing = f"'atari' or {env_id!r}" if self._is_atari else f"{env_id!r} or 'default'"
+            raise ValueError(f"{self.config} has no section {missing} for {self.algo}: {nearest(env_id, sections)}")
+
+    def _use_stock_twin(self, env_id: str) -> bool:
+        """Take RL Zoo's tuned section for the stock algorithm where our own file has none."""
+        twin = STOCK_TWIN.get(self.algo)
+        if twin is None or self.config != str(hyperparams_file(self.algo)):
+            return False
+        twin_file = _stock_hyperparams_file(twin)
+        if env_id not in _read_sections(twin_file):
+            return False
+        print(f"No section for {env_id} in {self.config}: using RL Zoo's for {twin}")
+        self.config = str(twin_file)
+        return True
+
+    def _load_trial_zero(self) -> None:
+        """RL Zoo takes ``--trial-id 0`` for no trial at all, and would train with the defaults without a word."""
+        if self.storage and self.study_name and self.trial_id == 0:
+            print("Loading trial 0 from Optuna study...")
+            trial_hyperparams = self.load_trial(self.storage, self.study_name, self.trial_id)
+            self.custom_hyperparams = {**trial_hyperparams, **(self.custom_hyperparams or {})}
+
+
+def _stock_hyperparams_file(algo: str) -> Path:
+    return Path(rl_zoo3.exp_manager.__file__).parent / "hyperparams" / f"{algo}.yml"
+
+
+def _read_sections(path: str | Path) -> dict[str, Any]:
+    sections = yaml.safe_load(Path(path).read_text())
+    if not isinstance(sections, dict):
+        raise ValueError(f"{path} has no sections: a hyperparameter file maps environment ids to hyperparameters.")
+    return sections
+
+
+def _replace_everywhere() -> None:
+    """Also in modules that imported the stock class by name before this one was loaded."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("rl_zoo3.") or name == "__main__":
+            if getattr(module, "ExperimentManager", None) is ExperimentManager:
+                module.ExperimentManager = ExtExperimentManager  # type: ignore[attr-defined]
+
+
+_replace_everywhere()

@@ -1,0 +1,67 @@
+"""Mends RL Zoo's upload to and download from the Hugging Face Hub, for stock algorithms too.
+
+Releases of ``sb3-team-hf-integration`` and ``huggingface_hub`` broke them. Each function supplies only what is missing,
+and does nothing with releases that have it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import huggingface_sb3
+import huggingface_sb3.push_to_hub as hub_upload
+from huggingface_hub.errors import EntryNotFoundError
+from requests.exceptions import HTTPError
+
+__all__ = ["let_optional_files_be_missing", "let_upload_survive_video", "provide_generate_metadata"]
+
+
+def provide_generate_metadata() -> None:
+    """RL Zoo imports ``generate_metadata``; since 3.2 it has an underscore, and gives an object instead of a dict."""
+    if hasattr(hub_upload, "generate_metadata"):
+        return
+
+    def generate_metadata(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        return hub_upload._generate_metadata(*args, **kwargs).to_dict()
+
+    hub_upload.generate_metadata = generate_metadata
+
+
+def let_upload_survive_video() -> None:
+    """``_generate_replay`` catches errors while it plays, but not while it sets up the recorder."""
+    generate_replay = hub_upload._generate_replay
+    if hasattr(generate_replay, "__wrapped__"):
+        return
+
+    @functools.wraps(generate_replay)
+    def generate_replay_or_go_on(*args: Any, **kwargs: Any) -> None:
+        try:
+            generate_replay(*args, **kwargs)
+        except Exception as error:
+            hub_upload.msg.fail(f"No replay video, the upload goes on without it: {error!r}")
+
+    hub_upload._generate_replay = generate_replay_or_go_on
+
+
+class _MissingFile(HTTPError):
+    """What RL Zoo expects when a file is not in a repository."""
+
+
+def let_optional_files_be_missing() -> None:
+    """
+    RL Zoo asks for normalisation statistics and catches ``requests``' error when there are none; the client no longer
+    uses ``requests``, and its own error would end the download.
+    """
+    load_from_hub = huggingface_sb3.load_from_hub
+    if hasattr(load_from_hub, "__wrapped__") or issubclass(EntryNotFoundError, HTTPError):
+        return
+
+    @functools.wraps(load_from_hub)
+    def load_from_hub_translated(*args: Any, **kwargs: Any) -> str:
+        try:
+            return load_from_hub(*args, **kwargs)
+        except EntryNotFoundError as error:
+            raise _MissingFile(str(error)) from error
+
+    huggingface_sb3.load_from_hub = load_from_hub_translated

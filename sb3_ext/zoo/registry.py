@@ -1,0 +1,27 @@
+"""Our algorithms under the names that RL Zoo's ``--algo`` takes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+__all__ = ["ALGORITHMS", "STOCK_TWIN", "register_algorithms"]
+
+#: ``--algo`` name: where its class is.
+ALGORITHMS = {
+    "ppo_ext": ("sb3_ext.ppo_ext", "PPOExt"),
+    "reinforce": ("sb3_ext.reinforce", "REINFORCE"),
+}
+
+#: Algorithms that train like a stock one unless told otherwise, and so can use its tuned hyperparameters.
+STOCK_TWIN = {"ppo_ext": "ppo"}
+
+
+def register_algorithms() -> None:
+    """Add our algorithms to the dict that all of RL Zoo's commands share."""
+    from rl_zoo3.utils import ALGOS
+
+    for name, (module, class_name) in ALGORITHMS.items():
+        algorithm: type[BaseAlgorithm] = getattr(import_module(module), class_name)
+        ALGOS[name] = algorithm

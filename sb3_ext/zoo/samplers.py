@@ -1,0 +1,78 @@
+"""Optuna search spaces for RL Zoo's ``-optimize``, and the way back from a trial's parameters for ``--trial-id``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import optuna
+from rl_zoo3.hyperparams_opt import (
+    HYPERPARAMS_CONVERTER,
+    HYPERPARAMS_SAMPLER,
+    convert_onpolicy_params,
+    sample_ppo_params,
+)
+
+__all__ = ["register_samplers"]
+
+
+def register_samplers() -> None:
+    """Add our samplers and converters to RL Zoo's dicts."""
+    HYPERPARAMS_SAMPLER.update(ppo_ext=sample_ppo_ext_params, reinforce=sample_reinforce_params)
+    HYPERPARAMS_CONVERTER.update(ppo_ext=convert_ppo_ext_params, reinforce=convert_reinforce_params)
+
+
+def sample_ppo_ext_params(
+    trial: optuna.Trial, n_actions: int, n_envs: int, additional_args: dict[str, Any]
+) -> dict[str, Any]:
+    """RL Zoo's space for PPO, and whether and where to stop an update early."""
+    hyperparams: dict[str, Any] = sample_ppo_params(trial, n_actions, n_envs, additional_args)
+    kl_stop = trial.suggest_categorical("kl_stop", [False, True])
+    # Sampled in either case, so that the multivariate sampler sees one fixed space
+    target_kl = trial.suggest_float("target_kl", 0.003, 0.1, log=True)
+    return {**hyperparams, **_convert_kl_params(kl_stop, target_kl)}
+
+
+def convert_ppo_ext_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
+    """
+    :param sampled_params: a trial's parameters
+    :return: the hyperparameters of PPOExt that they stand for
+    """
+    of_ppo = {name: value for name, value in sampled_params.items() if name not in ("kl_stop", "target_kl")}
+    kl_params = _convert_kl_params(sampled_params["kl_stop"], sampled_params["target_kl"])
+    return {**convert_onpolicy_params(of_ppo), **kl_params}
+
+
+def _convert_kl_params(kl_stop: bool, target_kl: float) -> dict[str, Any]:
+    return {"target_kl": target_kl if kl_stop else None}
+
+
+def sample_reinforce_params(
+    trial: optuna.Trial, n_actions: int, n_envs: int, additional_args: dict[str, Any]
+) -> dict[str, Any]:
+    """Search space for REINFORCE."""
+    return convert_reinforce_params(
+        {
+            "n_steps_pow": trial.suggest_int("n_steps_pow", 4, 10),
+            "batch_size_pow": trial.suggest_int("batch_size_pow", 6, 12),
+            "one_minus_gamma": trial.suggest_float("one_minus_gamma", 0.0001, 0.03, log=True),
+            "learning_rate": trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True),
+            "ent_coef": trial.suggest_float("ent_coef", 1e-8, 0.1, log=True),
+            "vf_coef": trial.suggest_float("vf_coef", 0.1, 1.0),
+            "max_grad_norm": trial.suggest_float("max_grad_norm", 0.3, 2.0),
+            "baseline": trial.suggest_categorical("baseline", ["none", "mean", "value"]),
+            "normalize_returns": trial.suggest_categorical("normalize_returns", ["off", "batch", "rollout"]),
+            "net_arch": trial.suggest_categorical("net_arch", ["tiny", "small", "medium"]),
+            "activation_fn": trial.suggest_categorical("activation_fn", ["tanh", "relu"]),
+        }
+    )
+
+
+def convert_reinforce_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
+    """
+    :param sampled_params: a trial's parameters
+    :return: the hyperparameters of REINFORCE that they stand for
+    """
+    # RL Zoo's converter wants a GAE parameter, which REINFORCE doesn't have
+    hyperparams: dict[str, Any] = convert_onpolicy_params({**sampled_params, "one_minus_gae_lambda": 0.0})
+    del hyperparams["gae_lambda"]
+    return hyperparams
