@@ -48,7 +48,7 @@ def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -
             raise TypeError(f"{owner} has no parameter {name!r}: {nearest(name, known)}")
 
 
-def extends(base_init: Callable[..., None]) -> Callable[[Init], Init]:
+def extends(base_init: Callable[..., None], without: Collection[str] = ()) -> Callable[[Init], Init]:
     """
     Let a constructor with ``**kwargs`` take, beside its own parameters, those of the constructor it hands them to.
 
@@ -56,8 +56,9 @@ def extends(base_init: Callable[..., None]) -> Callable[[Init], Init]:
     error with the nearest name instead of travelling up the class hierarchy.
 
     :param base_init: the constructor that receives ``**kwargs``
+    :param without: its parameters that are not for the caller to set
     """
-    inherited = list(inspect.signature(base_init).parameters.values())[1:]
+    inherited = [p for p in inspect.signature(base_init).parameters.values() if p.name not in ("self", *without)]
 
     def decorate(init: Init) -> Init:
         own = inspect.signature(init)

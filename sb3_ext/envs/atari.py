@@ -1,8 +1,8 @@
 """``Pong-v5``, ``Breakout-v5`` and so on: ale-py's games with sticky actions and no frame-skip of their own.
 
 ``ALE/Pong-v5`` skips 4 frames inside the environment, and the ``AtariWrapper`` of every Atari config skips 4 again.
-These ids leave the skipping to the wrapper, and keep the sticky actions (0.25) of the v5 protocol (Machado et al., 2018),
-which are what makes parallel environments differ: the emulator itself is deterministic.
+These ids leave the skipping to the wrapper, and keep the sticky actions (0.25) of the v5 protocol (Machado et al.,
+2018), which are what makes parallel environments differ: the emulator itself is deterministic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rollout buffers that give out whole episodes.
 
 SB3 collects a fixed number of steps from each environment, which cuts episodes anywhere. Here the steps of an
-unfinished episode wait, out of the way of the next rollout, until the episode ends: each step is given out exactly once,
-with the return of its whole episode.
+unfinished episode wait, out of the way of the next rollout, until the episode ends: each step is given out exactly
+once, with the return of its whole episode.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class REINFORCE(CheckedLoad, OnPolicyAlgorithm):
     }
     rollout_buffer: EpisodeBuffer
 
-    @extends(OnPolicyAlgorithm.__init__)
+    @extends(OnPolicyAlgorithm.__init__, without=["gae_lambda", "supported_action_spaces"])
     def __init__(
         self,
         policy: str | type[ActorCriticPolicy],

@@ -1,34 +1,16 @@
-"""What RL Zoo's commands expect of the machine and don't find: an ``ffmpeg`` program, a ``python`` on the path that is
-this one, and a hint for a mistyped ``--algo``.
-"""
+"""What RL Zoo's commands lack: children that run this Python, and a hint for a mistyped ``--algo``."""
 
 from __future__ import annotations
 
-import atexit
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sb3_ext.common.names import nearest
 
-__all__ = ["provide_ffmpeg", "run_children_with_this_python", "suggest_algorithm"]
-
-
-def provide_ffmpeg() -> None:
-    """Where no ``ffmpeg`` is installed, put the one that comes with moviepy on this process's path."""
-    if shutil.which("ffmpeg") is not None:
-        return
-    import imageio_ffmpeg
-
-    folder = tempfile.mkdtemp(prefix="sb3-ext-ffmpeg-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    Path(folder, "ffmpeg").symlink_to(imageio_ffmpeg.get_ffmpeg_exe())
-    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), folder])
+__all__ = ["run_children_with_this_python", "suggest_algorithm"]
 
 
 def run_children_with_this_python() -> None:

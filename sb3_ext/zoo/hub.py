@@ -7,14 +7,18 @@ and does nothing with releases that have it.
 from __future__ import annotations
 
 import functools
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import huggingface_sb3
-import huggingface_sb3.push_to_hub as hub_upload
 from huggingface_hub.errors import EntryNotFoundError
 from requests.exceptions import HTTPError
 
 __all__ = ["let_optional_files_be_missing", "let_upload_survive_video", "provide_generate_metadata"]
+
+# An import statement would give the function of the same name, which hides the module in its package.
+hub_upload: Any = import_module("huggingface_sb3.push_to_hub")
 
 
 def provide_generate_metadata() -> None:
@@ -29,17 +33,27 @@ def provide_generate_metadata() -> None:
 
 
 def let_upload_survive_video() -> None:
-    """``_generate_replay`` catches errors while it plays, but not while it sets up the recorder."""
+    """
+    ``_generate_replay`` catches errors while it plays, but not while it sets up the recorder, and doesn't look whether
+    ffmpeg made the video.
+    """
     generate_replay = hub_upload._generate_replay
     if hasattr(generate_replay, "__wrapped__"):
         return
 
     @functools.wraps(generate_replay)
-    def generate_replay_or_go_on(*args: Any, **kwargs: Any) -> None:
+    def generate_replay_or_go_on(
+        model: Any, eval_env: Any, video_length: int, is_deterministic: bool, local_path: Path
+    ) -> None:
+        video = Path(local_path, "replay.mp4")
+        video.unlink(missing_ok=True)  # came from the Hub, and shows an earlier agent
+        reason = "see the messages above"
         try:
-            generate_replay(*args, **kwargs)
+            generate_replay(model, eval_env, video_length, is_deterministic, local_path)
         except Exception as error:
-            hub_upload.msg.fail(f"No replay video, the upload goes on without it: {error!r}")
+            reason = repr(error)
+        if not video.exists():
+            hub_upload.msg.fail(f"No replay video, the upload goes on without it: {reason}")
 
     hub_upload._generate_replay = generate_replay_or_go_on
 
@@ -56,12 +70,14 @@ def let_optional_files_be_missing() -> None:
     load_from_hub = huggingface_sb3.load_from_hub
     if hasattr(load_from_hub, "__wrapped__") or issubclass(EntryNotFoundError, HTTPError):
         return
+    # Not its base class: that one is also raised when the Hub can't be asked, and says nothing about the file.
+    from huggingface_hub.errors import RemoteEntryNotFoundError
 
     @functools.wraps(load_from_hub)
     def load_from_hub_translated(*args: Any, **kwargs: Any) -> str:
         try:
             return load_from_hub(*args, **kwargs)
-        except EntryNotFoundError as error:
+        except RemoteEntryNotFoundError as error:
             raise _MissingFile(str(error)) from error
 
     huggingface_sb3.load_from_hub = load_from_hub_translated

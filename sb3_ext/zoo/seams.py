@@ -34,11 +34,11 @@ def _replace_experiment_manager() -> None:
 
 
 def _mend_upload() -> None:
-    from sb3_ext.zoo import commands, hub
+    from sb3_ext.zoo import ffmpeg, hub
 
     hub.provide_generate_metadata()
     hub.let_upload_survive_video()
-    commands.provide_ffmpeg()
+    ffmpeg.provide_ffmpeg()
 
 
 def _mend_download() -> None:
@@ -48,10 +48,10 @@ def _mend_download() -> None:
 
 
 def _mend_children() -> None:
-    from sb3_ext.zoo import commands
+    from sb3_ext.zoo import commands, ffmpeg
 
     commands.run_children_with_this_python()
-    commands.provide_ffmpeg()
+    ffmpeg.provide_ffmpeg()
 
 
 _SEAMS: dict[tuple[str, str], Callable[[], None]] = {

@@ -1,0 +1,70 @@
+"""What several tests use: small environments, and a virtual environment with the built wheel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from wheel_env import WheelEnv
+
+PROJECT = Path(__file__).parent.parent
+
+ACTION_SPACES = {
+    "Discrete": spaces.Discrete(3),
+    "MultiDiscrete": spaces.MultiDiscrete([2, 3]),
+    "MultiBinary": spaces.MultiBinary(3),
+    "Box": spaces.Box(-1.0, 1.0, (2,), np.float32),
+}
+OBSERVATION_SPACES = {
+    "Box": spaces.Box(-1.0, 1.0, (4,), np.float32),
+    "Discrete": spaces.Discrete(5),
+    "Dict": spaces.Dict({"vector": spaces.Box(-1.0, 1.0, (3,), np.float32), "number": spaces.Discrete(4)}),
+    "image": spaces.Box(0, 255, (36, 36, 1), np.uint8),
+}
+# Tiny networks: a second thread only waits, for minutes when other processes want the cores
+th.set_num_threads(1)
+
+POLICIES = {"Box": "MlpPolicy", "Discrete": "MlpPolicy", "Dict": "MultiInputPolicy", "image": "CnnPolicy"}
+
+
+class RandomEnv(gym.Env):
+    """Random observations and rewards in given spaces; episodes end by themselves or are truncated in turn."""
+
+    def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, length: int = 7) -> None:
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self._length = length
+        self._episode = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self._episode += 1
+        self._step = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self._step += 1
+        over = self._step >= self._length
+        terminated = over and self._episode % 2 == 0
+        return self.observation_space.sample(), float(self.np_random.normal()), terminated, over and not terminated, {}
+
+
+@pytest.fixture(scope="session")
+def wheel_env(tmp_path_factory):
+    """A fresh virtual environment with the built wheel, as a user has it after ``pip install sb3-ext``."""
+    root = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", root, PROJECT]
+    subprocess.run(command, check=True, capture_output=True)
+    env = WheelEnv(root / "venv")
+    (wheel,) = root.glob("*.whl")
+    env.install(wheel)
+    return env

@@ -1,0 +1,61 @@
+"""With its extras off, PPOExt is SB3's PPO, to the last bit."""
+
+import pytest
+import torch as th
+from conftest import ACTION_SPACES, OBSERVATION_SPACES, POLICIES, RandomEnv
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+
+from sb3_ext import PPOExt
+
+
+def train(algorithm, policy, env, **kwargs):
+    vec_env = make_vec_env(env, n_envs=2, seed=3)
+    settings = {"n_steps": 32, "batch_size": 16, "n_epochs": 3, "seed": 3, "device": "cpu", **kwargs}
+    return algorithm(policy, vec_env, **settings).learn(256)
+
+
+def assert_same(ours, stock):
+    theirs = stock.policy.state_dict()
+    assert all(th.equal(value, theirs[name]) for name, value in ours.policy.state_dict().items())
+    ours_state, stock_state = ours.policy.optimizer.state_dict()["state"], stock.policy.optimizer.state_dict()["state"]
+    assert all(th.equal(ours_state[i]["exp_avg_sq"], stock_state[i]["exp_avg_sq"]) for i in stock_state)
+    assert ours._n_updates == stock._n_updates
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"clip_range_vf": 0.1, "ent_coef": 0.01, "normalize_advantage": False},
+        {"learning_rate": lambda progress: 1e-3 * progress, "clip_range": lambda progress: 0.2 * progress},
+        {"batch_size": 20},
+    ],
+    ids=["defaults", "value_clipping", "schedules", "stub_minibatch"],
+)
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+@pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
+def test_parameters_equal_those_of_ppo_after_several_updates(env, kwargs):
+    assert_same(train(PPOExt, "MlpPolicy", env, **kwargs), train(PPO, "MlpPolicy", env, **kwargs))
+
+
+@pytest.mark.parametrize("observations", list(OBSERVATION_SPACES))
+def test_parameters_equal_those_of_ppo_on_every_kind_of_observation(observations):
+    def env():
+        return RandomEnv(OBSERVATION_SPACES[observations], ACTION_SPACES["Discrete"])
+
+    assert_same(train(PPOExt, POLICIES[observations], env), train(PPO, POLICIES[observations], env))
+
+
+def test_parameters_equal_those_of_ppo_with_gsde():
+    kwargs = {"use_sde": True, "sde_sample_freq": 4}
+    assert_same(train(PPOExt, "MlpPolicy", "Pendulum-v1", **kwargs), train(PPO, "MlpPolicy", "Pendulum-v1", **kwargs))
+
+
+def test_kl_stopping_with_default_options_is_that_of_ppo():
+    kwargs = {"target_kl": 0.004, "learning_rate": 1e-2}
+    ours = train(PPOExt, "MlpPolicy", "CartPole-v1", **kwargs)
+    stock = train(PPO, "MlpPolicy", "CartPole-v1", **kwargs)
+    assert ours.kl_stops > 0
+    theirs = stock.policy.state_dict()
+    assert all(th.equal(value, theirs[name]) for name, value in ours.policy.state_dict().items())
