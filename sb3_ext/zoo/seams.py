@@ -37,6 +37,7 @@ def _mend_upload() -> None:
     from sb3_ext.zoo import ffmpeg, hub
 
     hub.provide_generate_metadata()
+    hub.let_cards_name_this_package()
     hub.let_upload_survive_video()
     ffmpeg.provide_ffmpeg()
 
