@@ -7,13 +7,8 @@ from __future__ import annotations
 
 import argparse
 
-import gymnasium as gym
-import rl_zoo3.import_envs  # noqa: F401  registers RL Zoo's environments
-from huggingface_sb3 import EnvironmentName
-from rl_zoo3 import ALGOS, create_test_env, get_saved_hyperparams
-from rl_zoo3.exp_manager import ExperimentManager
-from rl_zoo3.utils import get_model_path
-from stable_baselines3.common.evaluation import evaluate_policy
+from evaluation import evaluate_latest_run, reward_threshold
+from rl_zoo3 import ALGOS
 
 
 def main() -> None:
@@ -26,30 +21,15 @@ def main() -> None:
     parser.add_argument("--python", default="python", help="how to call Python in the command to watch")
     args = parser.parse_args()
 
-    env_name = EnvironmentName(args.env)
-    _, model_path, log_path = get_model_path(0, args.folder, args.algo, env_name)
-    hyperparams, stats_path = get_saved_hyperparams(f"{log_path}/{env_name}", test_mode=True)
-    env_kwargs = hyperparams.pop("env_kwargs", {})
-    env = create_test_env(
-        args.env,
-        stats_path=stats_path,
-        seed=args.seed,
-        should_render=False,
-        hyperparams=hyperparams,
-        env_kwargs=env_kwargs,
-    )
-    # As RL Zoo: stochastic on Atari, whose scores are reported that way
-    deterministic = not ExperimentManager.is_atari(args.env)
-    model = ALGOS[args.algo].load(model_path, device="cpu")
-    mean, std = evaluate_policy(model, env, args.n_episodes, deterministic=deterministic)
-    env.close()
-
-    threshold = gym.spec(args.env).reward_threshold
+    score = evaluate_latest_run(args.algo, args.env, args.folder, args.n_episodes, seed=args.seed)
+    threshold = reward_threshold(args.env)
     verdict = (
-        "" if threshold is None else f" (solved from {threshold:g} on: {'yes' if mean >= threshold else 'not yet'})"
+        ""
+        if threshold is None
+        else f" (solved from {threshold:g} on: {'yes' if score.mean >= threshold else 'not yet'})"
     )
-    kind = "deterministic" if deterministic else "stochastic"
-    print(f"\nScore: {mean:.1f} ± {std:.1f} over {args.n_episodes} {kind} episodes{verdict}")
+    kind = "deterministic" if score.deterministic else "stochastic"
+    print(f"\nScore: {score.mean:.1f} ± {score.std:.1f} over {args.n_episodes} {kind} episodes{verdict}")
     print(f"Watch: {args.python} -m rl_zoo3.enjoy --algo {args.algo} --env {args.env} -f {args.folder}")
     print(f"Video: {args.python} -m rl_zoo3.record_video --algo {args.algo} --env {args.env} -f {args.folder}")
 
