@@ -16,6 +16,7 @@ from rl_zoo3.exp_manager import ExperimentManager
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.names import nearest
+from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
 
@@ -36,6 +37,18 @@ class ExtExperimentManager(ExperimentManager):
             self._find_section()
             self._load_trial_zero()
         return super().read_hyperparameters()
+
+    def _preprocess_schedules(self, hyperparams: dict[str, Any]) -> dict[str, Any]:
+        # Our algorithms read what is written, and take more kinds of schedules for more numbers
+        return hyperparams if self._is_ours else super()._preprocess_schedules(hyperparams)
+
+    def _preprocess_normalization(self, hyperparams: dict[str, Any]) -> dict[str, Any]:
+        hyperparams = super()._preprocess_normalization(hyperparams)
+        if self._is_ours and "gamma" in self.normalize_kwargs:
+            # VecNormalize wants one number: the discount that training starts with
+            gamma = parse_schedule("gamma", self.normalize_kwargs["gamma"])
+            self.normalize_kwargs["gamma"] = gamma(1.0)
+        return hyperparams
 
     def create_log_folder(self) -> None:
         if self._is_ours and self.optimize_hyperparameters:
