@@ -2,7 +2,7 @@
 
     python scripts/kl_control.py --plot docs/images/kl_control.png
 
-Trains PPOExt on CartPole-v1 with a learning rate at which plain PPO overshoots, once plain and once with each of them, and
+Trains PPOExt on CartPole-v1 with a learning rate at which plain PPO overshoots, plain and with each of them, and
 measures the KL divergence that each update leaves, over its whole rollout.
 """
 

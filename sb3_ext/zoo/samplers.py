@@ -20,7 +20,7 @@ def register_samplers() -> None:
     """Add our samplers and converters to RL Zoo's dicts."""
     HYPERPARAMS_SAMPLER.update(a2c_ext=sample_a2c_params, reinforce=sample_reinforce_params)
     HYPERPARAMS_CONVERTER.update(a2c_ext=convert_onpolicy_params, reinforce=convert_reinforce_params)
-    for algo in ("ppo_ext", "ppo_lstm_ext", "ppo_mask_ext"):
+    for algo in ("ppo_ext", "ppo_lstm_ext"):
         HYPERPARAMS_SAMPLER[algo] = sample_ppo_ext_params
         HYPERPARAMS_CONVERTER[algo] = convert_ppo_ext_params
 
