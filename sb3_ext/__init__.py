@@ -8,13 +8,21 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # what typing.TYPE_CHECKING is, without the import
 if TYPE_CHECKING:
-    from sb3_ext.ppo_ext import PPOExt
+    from sb3_ext.a2c_ext import A2CExt
+    from sb3_ext.ppo_ext import MaskablePPOExt, PPOExt, RecurrentPPOExt
     from sb3_ext.reinforce import REINFORCE
     from sb3_ext.zoo import register
 
-__all__ = ["REINFORCE", "PPOExt", "__version__", "register"]
+__all__ = ["REINFORCE", "A2CExt", "MaskablePPOExt", "PPOExt", "RecurrentPPOExt", "__version__", "register"]
 
-_HOME = {"PPOExt": "sb3_ext.ppo_ext", "REINFORCE": "sb3_ext.reinforce", "register": "sb3_ext.zoo"}
+_HOME = {
+    "A2CExt": "sb3_ext.a2c_ext",
+    "MaskablePPOExt": "sb3_ext.ppo_ext",
+    "PPOExt": "sb3_ext.ppo_ext",
+    "REINFORCE": "sb3_ext.reinforce",
+    "RecurrentPPOExt": "sb3_ext.ppo_ext",
+    "register": "sb3_ext.zoo",
+}
 
 
 def __getattr__(name: str) -> object:

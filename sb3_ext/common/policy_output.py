@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
 from sb3_ext.common.diagnostics import approx_kl
@@ -24,32 +23,38 @@ class PolicyOutput(NamedTuple):
     entropy: th.Tensor | None
 
 
-def evaluate_batch(policy: ActorCriticPolicy, batch: RolloutBufferSamples) -> PolicyOutput:
+def evaluate_batch(policy: Any, batch: RolloutBufferSamples, *args: Any, **kwargs: Any) -> PolicyOutput:
     """
-    :param policy: the policy as it is now
+    :param policy: an actor-critic policy as it is now
     :param batch: observations and actions
+    :param args: what the policy's ``evaluate_actions`` takes beside them
+    :param kwargs: the same, by name
     """
     actions = batch.actions
     if isinstance(policy.action_space, spaces.Discrete):
         actions = actions.long().flatten()
-    values, log_prob, entropy = policy.evaluate_actions(batch.observations, actions)
+    values, log_prob, entropy = policy.evaluate_actions(batch.observations, actions, *args, **kwargs)
     return PolicyOutput(values.flatten(), log_prob, entropy)
 
 
 @th.no_grad()
-def rollout_kl(policy: ActorCriticPolicy, buffer: RolloutBuffer, batch_size: int) -> float:
+def rollout_kl(
+    policy: BasePolicy,
+    batches: Iterable[Any],
+    evaluate: Callable[[Any], tuple[PolicyOutput, Any]],
+) -> float:
     """
     KL divergence of the policy from the one that collected the data, over all of it.
 
     :param policy: the policy as it is now; it is left in training mode
-    :param buffer: a buffer whose ``get`` has been called
-    :param batch_size: how many samples to look at a time, about
+    :param batches: minibatches that make up the rollout
+    :param evaluate: asks the policy about one, and returns its samples with the answer
     """
     policy.set_training_mode(False)
-    indices = np.arange(len(buffer.returns))
-    total = 0.0
-    for part in np.array_split(indices, max(1, len(indices) // batch_size)):
-        batch = buffer._get_samples(part)
-        total += approx_kl(evaluate_batch(policy, batch).log_prob - batch.old_log_prob).item() * len(part)
+    total, n_samples = 0.0, 0
+    for batch in batches:
+        output, samples = evaluate(batch)
+        total += approx_kl(output.log_prob - samples.old_log_prob).item() * len(output.log_prob)
+        n_samples += len(output.log_prob)
     policy.set_training_mode(True)
-    return total / len(indices)
+    return total / n_samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch as th
@@ -10,7 +11,9 @@ from torch.nn import functional as F
 
 from sb3_ext.common.policy_output import PolicyOutput
 
-__all__ = ["LossSettings", "LossTerms", "ppo_loss"]
+__all__ = ["VALUE_LOSSES", "LossSettings", "LossTerms", "ppo_loss"]
+
+VALUE_LOSSES: dict[str, Callable[..., th.Tensor]] = {"mse": F.mse_loss, "huber": F.huber_loss}
 
 
 class LossSettings(NamedTuple):
@@ -21,6 +24,7 @@ class LossSettings(NamedTuple):
     ent_coef: float
     vf_coef: float
     normalize_advantage: bool
+    value_loss: str = "mse"
 
 
 class LossTerms(NamedTuple):
@@ -41,7 +45,8 @@ def ppo_loss(output: PolicyOutput, batch: RolloutBufferSamples, settings: LossSe
     """
     log_ratio = output.log_prob - batch.old_log_prob
     policy = _policy_loss(th.exp(log_ratio), _advantages(batch.advantages, settings), settings.clip_range)
-    value = F.mse_loss(batch.returns, _clipped_values(output.values, batch.old_values, settings.clip_range_vf))
+    value_loss = VALUE_LOSSES[settings.value_loss]
+    value = value_loss(batch.returns, _clipped_values(output.values, batch.old_values, settings.clip_range_vf))
     # Without an analytical entropy, the mean of -log_prob is its estimate
     entropy = -th.mean(-output.log_prob if output.entropy is None else output.entropy)
     total = policy + settings.ent_coef * entropy + settings.vf_coef * value

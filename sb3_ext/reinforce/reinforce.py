@@ -9,21 +9,16 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.policies import (
-    ActorCriticCnnPolicy,
-    ActorCriticPolicy,
-    BasePolicy,
-    MultiInputActorCriticPolicy,
-)
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, RolloutBufferSamples, Schedule
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, Schedule
 from stable_baselines3.common.utils import explained_variance
 from torch.nn import functional as F
-from typing_extensions import Self
 
-from sb3_ext.common.checked_load import CheckedLoad
+from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.diagnostics import MinibatchMetrics
-from sb3_ext.common.frame_skip import warn_double_frame_skip
+from sb3_ext.common.gradients import optimize_apart
 from sb3_ext.common.names import check_choice, extends
+from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.policy_output import evaluate_batch, rollout_kl
 from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
 
@@ -36,7 +31,7 @@ NORMALIZATIONS = ("off", "batch", "rollout")
 _MANY_ROLLOUTS_WAITING = 50
 
 
-class REINFORCE(CheckedLoad, OnPolicyAlgorithm):
+class REINFORCE(ExtAlgorithm):
     """
     REINFORCE (Williams, 1992) on whole episodes from vectorised environments.
 
@@ -66,11 +61,8 @@ class REINFORCE(CheckedLoad, OnPolicyAlgorithm):
     :param kwargs: parameters of SB3's :class:`~stable_baselines3.common.on_policy_algorithm.OnPolicyAlgorithm`
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
-        "MlpPolicy": ActorCriticPolicy,
-        "CnnPolicy": ActorCriticCnnPolicy,
-        "MultiInputPolicy": MultiInputActorCriticPolicy,
-    }
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
+    schedulable: ClassVar[tuple[str, ...]] = ("ent_coef", "vf_coef", "max_grad_norm", "gamma")
     rollout_buffer: EpisodeBuffer
 
     @extends(OnPolicyAlgorithm.__init__, without=["gae_lambda", "supported_action_spaces"])
@@ -118,8 +110,8 @@ class REINFORCE(CheckedLoad, OnPolicyAlgorithm):
             self._setup_model()
 
     def _setup_model(self) -> None:
+        self._read_schedules()
         self._check_options()
-        warn_double_frame_skip(self.env)
         if self.rollout_buffer_class is None:
             is_dict = isinstance(self.observation_space, spaces.Dict)
             self.rollout_buffer_class = DictEpisodeBuffer if is_dict else EpisodeBuffer
@@ -144,17 +136,6 @@ class REINFORCE(CheckedLoad, OnPolicyAlgorithm):
                 "and vf_coef=0 trains none: set vf_coef (0.5 is usual)."
             )
 
-    def learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int = 1,
-        tb_log_name: str = "REINFORCE",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> Self:
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
-
     def train(self) -> None:
         """Update the policy from the episodes that ended in the last rollout."""
         buffer = self.rollout_buffer
@@ -169,7 +150,7 @@ class REINFORCE(CheckedLoad, OnPolicyAlgorithm):
         buffer.advantages = self._subtract_baseline()
         metrics = MinibatchMetrics()
         for batch in buffer.get(self.batch_size):
-            self._optimize(self._loss(batch, metrics), metrics)
+            metrics.add(**optimize_apart(self.policy, self._loss(batch, metrics), self.max_grad_norm))
         self._n_updates += 1
         self._log_update(metrics)
 
@@ -204,32 +185,14 @@ class REINFORCE(CheckedLoad, OnPolicyAlgorithm):
         )
         return loss
 
-    def _optimize(self, loss: th.Tensor, metrics: MinibatchMetrics) -> None:
-        self.policy.optimizer.zero_grad()
-        loss.backward()
-        # Clipped apart: returns are large, and the value function's gradient would scale the policy's down to nothing.
-        actor, critic = self._split_parameters()
-        metrics.add(
-            grad_norm=th.nn.utils.clip_grad_norm_(actor, self.max_grad_norm).item(),
-            grad_norm_critic=th.nn.utils.clip_grad_norm_(critic, self.max_grad_norm).item(),
-        )
-        self.policy.optimizer.step()
-
-    def _split_parameters(self) -> tuple[list[th.nn.Parameter], list[th.nn.Parameter]]:
-        """The policy's parameters (with what it shares), and those that only the value function has."""
-        actor: list[th.nn.Parameter] = []
-        critic: list[th.nn.Parameter] = []
-        for name, parameter in self.policy.named_parameters():
-            only_critic = "value_net" in name or name.startswith("vf_features_extractor")
-            (critic if only_critic else actor).append(parameter)
-        return actor, critic
-
     def _log_update(self, metrics: MinibatchMetrics) -> None:
         buffer = self.rollout_buffer
         for name in metrics.names:
             self.logger.record(f"train/{name}", metrics.mean(name))
-        batch_size = self.batch_size or buffer.n_samples
-        self.logger.record("train/approx_kl", rollout_kl(self.policy, buffer, batch_size))
+        kl = rollout_kl(
+            self.policy, buffer.get(self.batch_size), lambda batch: (evaluate_batch(self.policy, batch), batch)
+        )
+        self.logger.record("train/approx_kl", kl)
         if self.vf_coef > 0:
             self.logger.record("train/explained_variance", explained_variance(buffer.values, buffer.returns))
         if hasattr(self.policy, "log_std"):

@@ -13,9 +13,14 @@ from typing import Any
 import rl_zoo3.exp_manager
 import yaml
 from rl_zoo3.exp_manager import ExperimentManager
+from rl_zoo3.utils import ALGOS
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.names import nearest
+from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
 
@@ -37,6 +42,18 @@ class ExtExperimentManager(ExperimentManager):
             self._load_trial_zero()
         return super().read_hyperparameters()
 
+    def _preprocess_schedules(self, hyperparams: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        # Our algorithms read what is written, and take more kinds of schedules for more numbers
+        return hyperparams if self._is_ours else super()._preprocess_schedules(hyperparams)
+
+    def _preprocess_normalization(self, hyperparams: dict[str, Any]) -> dict[str, Any]:
+        hyperparams = super()._preprocess_normalization(hyperparams)
+        if self._is_ours and "gamma" in self.normalize_kwargs:
+            # VecNormalize wants one number: the discount that training starts with
+            gamma = parse_schedule("gamma", self.normalize_kwargs["gamma"])
+            self.normalize_kwargs["gamma"] = gamma(1.0)
+        return hyperparams
+
     def create_log_folder(self) -> None:
         if self._is_ours and self.optimize_hyperparameters:
             # A search trains no agent to keep: an empty run folder would be the one that `enjoy` takes for the latest.
@@ -44,6 +61,19 @@ class ExtExperimentManager(ExperimentManager):
             os.makedirs(self.log_path, exist_ok=True)
         else:
             super().create_log_folder()
+
+    def create_callbacks(self) -> None:
+        super().create_callbacks()
+        if issubclass(ALGOS[self.algo], MaskablePPO):
+            # Without the masks, evaluation would play actions that are not possible
+            self.callbacks = [_masked(callback) for callback in self.callbacks]
+
+    def hyperparameters_optimization(self) -> None:
+        if issubclass(ALGOS[self.algo], MaskablePPO):
+            raise ValueError(
+                f"-optimize can't be used with {self.algo}: RL Zoo evaluates its trials without action masks."
+            )
+        super().hyperparameters_optimization()
 
     def create_envs(self, n_envs: int, eval_env: bool = False, no_log: bool = False) -> VecEnv:
         # A search has no run folder to put Monitor's files into, see create_log_folder()
@@ -82,6 +112,20 @@ class ExtExperimentManager(ExperimentManager):
             print("Loading trial 0 from Optuna study...")
             trial_hyperparams = self.load_trial(self.storage, self.study_name, self.trial_id)
             self.custom_hyperparams = {**trial_hyperparams, **(self.custom_hyperparams or {})}
+
+
+def _masked(callback: BaseCallback) -> BaseCallback:
+    if not isinstance(callback, EvalCallback):
+        return callback
+    return MaskableEvalCallback(
+        callback.eval_env,
+        callback_on_new_best=callback.callback_on_new_best,
+        n_eval_episodes=callback.n_eval_episodes,
+        eval_freq=callback.eval_freq,
+        log_path=None if callback.log_path is None else os.path.dirname(callback.log_path),
+        best_model_save_path=callback.best_model_save_path,
+        deterministic=callback.deterministic,
+    )
 
 
 def _stock_hyperparams_file(algo: str) -> Path:

@@ -10,12 +10,15 @@ __all__ = ["ALGORITHMS", "STOCK_TWIN", "register_algorithms"]
 
 #: ``--algo`` name: where its class is.
 ALGORITHMS = {
+    "a2c_ext": ("sb3_ext.a2c_ext", "A2CExt"),
     "ppo_ext": ("sb3_ext.ppo_ext", "PPOExt"),
+    "ppo_lstm_ext": ("sb3_ext.ppo_ext", "RecurrentPPOExt"),
+    "ppo_mask_ext": ("sb3_ext.ppo_ext", "MaskablePPOExt"),
     "reinforce": ("sb3_ext.reinforce", "REINFORCE"),
 }
 
 #: Algorithms that train like a stock one unless told otherwise, and so can use its tuned hyperparameters.
-STOCK_TWIN = {"ppo_ext": "ppo"}
+STOCK_TWIN = {"a2c_ext": "a2c", "ppo_ext": "ppo", "ppo_lstm_ext": "ppo_lstm", "ppo_mask_ext": "ppo"}
 
 
 def register_algorithms() -> None:

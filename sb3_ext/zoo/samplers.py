@@ -9,6 +9,7 @@ from rl_zoo3.hyperparams_opt import (
     HYPERPARAMS_CONVERTER,
     HYPERPARAMS_SAMPLER,
     convert_onpolicy_params,
+    sample_a2c_params,
     sample_ppo_params,
 )
 
@@ -17,8 +18,11 @@ __all__ = ["register_samplers"]
 
 def register_samplers() -> None:
     """Add our samplers and converters to RL Zoo's dicts."""
-    HYPERPARAMS_SAMPLER.update(ppo_ext=sample_ppo_ext_params, reinforce=sample_reinforce_params)
-    HYPERPARAMS_CONVERTER.update(ppo_ext=convert_ppo_ext_params, reinforce=convert_reinforce_params)
+    HYPERPARAMS_SAMPLER.update(a2c_ext=sample_a2c_params, reinforce=sample_reinforce_params)
+    HYPERPARAMS_CONVERTER.update(a2c_ext=convert_onpolicy_params, reinforce=convert_reinforce_params)
+    for algo in ("ppo_ext", "ppo_lstm_ext"):
+        HYPERPARAMS_SAMPLER[algo] = sample_ppo_ext_params
+        HYPERPARAMS_CONVERTER[algo] = convert_ppo_ext_params
 
 
 def sample_ppo_ext_params(

@@ -5,7 +5,6 @@ import torch as th
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import PPOExt
-from sb3_ext.common.policy_output import rollout_kl
 
 
 class RecordedPPO(PPOExt):
@@ -13,7 +12,7 @@ class RecordedPPO(PPOExt):
 
     def train(self):
         super().train()
-        kl_left = rollout_kl(self.policy, self.rollout_buffer, 64)
+        kl_left = self._rollout_kl()
         self.updates = [*getattr(self, "updates", []), {**self.logger.name_to_value, "kl_left": kl_left}]
 
 

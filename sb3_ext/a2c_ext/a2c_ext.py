@@ -1,0 +1,36 @@
+"""A2CExt: the update is SB3's own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from stable_baselines3 import A2C
+from stable_baselines3.common.policies import BasePolicy
+
+from sb3_ext.common.algorithm import ExtAlgorithm
+from sb3_ext.common.names import extends
+from sb3_ext.common.policies import POLICIES
+from sb3_ext.common.policy_output import evaluate_batch, rollout_kl
+
+__all__ = ["A2CExt"]
+
+
+class A2CExt(ExtAlgorithm, A2C):
+    """
+    Advantage Actor Critic, with a schedule wherever a number may stand and the KL divergence of each update logged. It
+    takes A2C's parameters, and trains exactly as SB3's :class:`~stable_baselines3.A2C` does from the same seed.
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
+    schedulable: ClassVar[tuple[str, ...]] = ("ent_coef", "vf_coef", "max_grad_norm", "gamma", "gae_lambda")
+    __init__ = extends(A2C.__init__)(A2C.__init__)
+
+    def train(self) -> None:
+        super().train()
+        # Unshuffled: the random numbers are left to the algorithm
+        batch = self.rollout_buffer._get_samples(
+            np.arange(self.rollout_buffer.buffer_size * self.rollout_buffer.n_envs)
+        )
+        kl = rollout_kl(self.policy, [batch], lambda batch: (evaluate_batch(self.policy, batch), batch))
+        self.logger.record("train/approx_kl", kl)

@@ -1,0 +1,40 @@
+"""What all our algorithms have in common, whatever they do with a rollout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.type_aliases import MaybeCallback
+from typing_extensions import Self
+
+from sb3_ext.common.checked_load import CheckedLoad
+from sb3_ext.common.frame_skip import warn_double_frame_skip
+from sb3_ext.common.policies import resolve_policy_kwargs
+from sb3_ext.common.schedules import ScheduledAlgorithm
+
+__all__ = ["ExtAlgorithm"]
+
+
+class ExtAlgorithm(ScheduledAlgorithm, CheckedLoad, OnPolicyAlgorithm):
+    """Mixin, before the SB3 class in the bases: schedules for its numbers, policies from names, checked keywords."""
+
+    def _setup_model(self) -> None:
+        warn_double_frame_skip(self.env)
+        self.policy_kwargs = resolve_policy_kwargs(self.policy_kwargs)
+        super()._setup_model()
+
+    def _maybe_recommend_cpu(self, mlp_class_name: str = "MlpPolicy") -> None:
+        super()._maybe_recommend_cpu(mlp_class_name)
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Self:
+        tb_log_name = tb_log_name or type(self).__name__
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, *args, **kwargs)

@@ -1,0 +1,119 @@
+"""Feature extractors beside SB3's own, for ``policy_kwargs: {features_extractor_class: …}``."""
+
+from __future__ import annotations
+
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.preprocessing import get_flattened_obs_dim
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import nn
+
+__all__ = ["DiscreteEmbedding", "ImpalaCNN", "NormalizedMlp"]
+
+
+class _ResidualBlock(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+        )
+
+    def forward(self, features: th.Tensor) -> th.Tensor:
+        return features + self.layers(features)
+
+
+class ImpalaCNN(BaseFeaturesExtractor):
+    """
+    The residual network of IMPALA (Espeholt et al., 2018): slower than NatureCNN, and often better from few steps.
+
+    :param observation_space: images, channels first
+    :param features_dim: number of features
+    :param channels: channels of the three stages
+    """
+
+    def __init__(
+        self, observation_space: spaces.Box, features_dim: int = 256, channels: tuple[int, ...] = (16, 32, 32)
+    ) -> None:
+        super().__init__(observation_space, features_dim)
+        layers: list[nn.Module] = []
+        n_inputs = observation_space.shape[0]
+        for n_outputs in channels:
+            layers += [nn.Conv2d(n_inputs, n_outputs, 3, padding=1), nn.MaxPool2d(3, stride=2, padding=1)]
+            layers += [_ResidualBlock(n_outputs), _ResidualBlock(n_outputs)]
+            n_inputs = n_outputs
+        self.cnn = nn.Sequential(*layers, nn.ReLU(), nn.Flatten())
+        with th.no_grad():
+            n_flat = self.cnn(th.zeros(1, *observation_space.shape)).shape[1]
+        self.linear = nn.Sequential(nn.Linear(n_flat, features_dim), nn.ReLU())
+
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        return self.linear(self.cnn(observations))
+
+
+class NormalizedMlp(BaseFeaturesExtractor):
+    """
+    Observations normalised by their running mean and standard deviation, inside the policy: the statistics are saved
+    with it, and no ``VecNormalize`` is needed to play.
+
+    :param observation_space: vectors
+    :param features_dim: number of features; 0 hands on the normalised observations
+    :param clip: largest absolute value of a normalised observation
+    """
+
+    mean: th.Tensor
+    variance: th.Tensor
+    count: th.Tensor
+
+    def __init__(self, observation_space: spaces.Space, features_dim: int = 0, clip: float = 10.0) -> None:
+        n_inputs = get_flattened_obs_dim(observation_space)
+        super().__init__(observation_space, features_dim or n_inputs)
+        self.clip = clip
+        self.flatten = nn.Flatten()
+        self.register_buffer("mean", th.zeros(n_inputs))
+        self.register_buffer("variance", th.ones(n_inputs))
+        self.register_buffer("count", th.tensor(1e-4))
+        self.linear = nn.Sequential(nn.Linear(n_inputs, features_dim), nn.Tanh()) if features_dim else nn.Identity()
+
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        flat = self.flatten(observations)
+        # Rollouts and evaluation run in eval mode: only what is learned from counts
+        if self.training and th.is_grad_enabled():
+            self._update(flat.detach())
+        normalized = (flat - self.mean) / th.sqrt(self.variance + 1e-8)
+        return self.linear(normalized.clamp(-self.clip, self.clip))
+
+    def _update(self, batch: th.Tensor) -> None:
+        """Merge a batch's moments into the running ones (Chan et al.)."""
+        n = len(batch)
+        mean, variance = batch.mean(0), batch.var(0, unbiased=False)
+        total = self.count + n
+        delta = mean - self.mean
+        self.variance.copy_(
+            (self.variance * self.count + variance * n + delta**2 * self.count * n / total) / total,
+        )
+        self.mean.add_(delta * n / total)
+        self.count.copy_(total)
+
+
+class DiscreteEmbedding(BaseFeaturesExtractor):
+    """
+    A learned vector for each state of a Discrete (or each value of a MultiDiscrete) observation.
+
+    :param observation_space: Discrete or MultiDiscrete
+    :param features_dim: length of the vector
+    """
+
+    def __init__(self, observation_space: spaces.Space, features_dim: int = 64) -> None:
+        if not isinstance(observation_space, (spaces.Discrete, spaces.MultiDiscrete)):
+            raise ValueError(
+                f"DiscreteEmbedding is for Discrete and MultiDiscrete observations, not {observation_space}."
+            )
+        super().__init__(observation_space, features_dim)
+        # SB3 hands over one-hot vectors: a linear layer without bias looks them up
+        self.embedding = nn.Linear(get_flattened_obs_dim(observation_space), features_dim, bias=False)
+
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        return self.embedding(observations.flatten(1))

@@ -1,0 +1,198 @@
+"""Policies whose every part can be written in YAML, under ``policy_kwargs``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch as th
+from sb3_contrib.common.maskable.policies import (
+    MaskableActorCriticCnnPolicy,
+    MaskableActorCriticPolicy,
+    MaskableMultiInputActorCriticPolicy,
+)
+from sb3_contrib.common.recurrent.policies import (
+    RecurrentActorCriticCnnPolicy,
+    RecurrentActorCriticPolicy,
+    RecurrentMultiInputActorCriticPolicy,
+)
+from stable_baselines3.common.policies import (
+    ActorCriticCnnPolicy,
+    ActorCriticPolicy,
+    BasePolicy,
+    MultiInputActorCriticPolicy,
+)
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor, MlpExtractor, NatureCNN
+from torch import nn
+
+from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
+from sb3_ext.common.names import nearest
+
+__all__ = ["LSTM_POLICIES", "MASKABLE_POLICIES", "POLICIES", "PolicyOptions", "resolve_policy_kwargs"]
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "leaky_relu": nn.LeakyReLU,
+    "mish": nn.Mish,
+    "relu": nn.ReLU,
+    "selu": nn.SELU,
+    "silu": nn.SiLU,
+    "tanh": nn.Tanh,
+}
+EXTRACTORS: dict[str, type] = {
+    "CombinedExtractor": CombinedExtractor,
+    "DiscreteEmbedding": DiscreteEmbedding,
+    "FlattenExtractor": FlattenExtractor,
+    "ImpalaCNN": ImpalaCNN,
+    "NatureCNN": NatureCNN,
+    "NormalizedMlp": NormalizedMlp,
+}
+OPTIMIZERS: dict[str, type[th.optim.Optimizer]] = {
+    "Adam": th.optim.Adam,
+    "AdamW": th.optim.AdamW,
+    "RMSprop": th.optim.RMSprop,
+    "SGD": th.optim.SGD,
+}
+_BY_NAME: dict[str, dict[str, Any]] = {
+    "activation_fn": ACTIVATIONS,
+    "features_extractor_class": EXTRACTORS,
+    "optimizer_class": OPTIMIZERS,
+}
+
+
+def resolve_policy_kwargs(policy_kwargs: dict[str, Any]) -> dict[str, Any]:
+    """
+    :param policy_kwargs: as written, with names of classes or the classes themselves
+    :return: with the classes
+    :raises ValueError: when there is no class of a name
+    """
+    return {key: _resolve(key, value) if key in _BY_NAME else value for key, value in policy_kwargs.items()}
+
+
+def _resolve(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    known = _BY_NAME[key]
+    matching = {name.lower(): found for name, found in known.items()}.get(value.removeprefix("nn.").lower())
+    if matching is None:
+        raise ValueError(f"policy_kwargs: there is no {key} {value!r}: {nearest(value, known)}")
+    return matching
+
+
+class PolicyOptions(BasePolicy):
+    """
+    Mixin for actor-critic policies; with its options left alone the policy is SB3's, weight for weight.
+
+    :param layer_norm: normalise each hidden layer before its activation
+    :param dropout: share of hidden units that are dropped while learning
+    :param ortho_gain: gain of the orthogonal initialisation of the hidden layers (SB3: sqrt(2))
+    :param weight_decay: decoupled weight decay (AdamW)
+    """
+
+    mlp_extractor: MlpExtractor
+
+    def __init__(
+        self,
+        *args: Any,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        ortho_gain: float | None = None,
+        weight_decay: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"policy_kwargs: dropout={dropout} must be at least 0 and less than 1.")
+        self._options = {"layer_norm": layer_norm, "dropout": dropout, "ortho_gain": ortho_gain}
+        if weight_decay > 0:
+            kwargs = _with_weight_decay(kwargs, weight_decay)
+        super().__init__(*args, **kwargs)
+
+    def _build_mlp_extractor(self) -> None:
+        super()._build_mlp_extractor()  # type: ignore[misc]
+        extractor = self.mlp_extractor
+        extractor.policy_net = self._with_options(extractor.policy_net)
+        extractor.value_net = self._with_options(extractor.value_net)
+
+    def _with_options(self, layers: nn.Sequential) -> nn.Sequential:
+        if not self._options["layer_norm"] and not self._options["dropout"]:
+            return layers
+        extended: list[nn.Module] = []
+        for layer in layers:
+            extended.append(layer)
+            if isinstance(layer, nn.Linear):
+                extended += [nn.LayerNorm(layer.out_features)] if self._options["layer_norm"] else []
+            elif self._options["dropout"]:
+                extended.append(nn.Dropout(self._options["dropout"]))
+        return nn.Sequential(*extended).to(self.device)
+
+    def _build(self, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)  # type: ignore[misc]
+        if self._options["ortho_gain"] is not None:
+            self.mlp_extractor.apply(partial(self.init_weights, gain=self._options["ortho_gain"]))
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return {**super()._get_constructor_parameters(), **self._options}
+
+
+def _with_weight_decay(kwargs: dict[str, Any], weight_decay: float) -> dict[str, Any]:
+    optimizer_class = kwargs.get("optimizer_class", th.optim.Adam)
+    if optimizer_class is th.optim.Adam:
+        # Adam's own weight decay is scaled by the moments; AdamW's is what people mean. SB3's epsilon.
+        kwargs = {**kwargs, "optimizer_class": th.optim.AdamW}
+        kwargs["optimizer_kwargs"] = {"eps": 1e-5, **(kwargs.get("optimizer_kwargs") or {})}
+    kwargs["optimizer_kwargs"] = {**(kwargs.get("optimizer_kwargs") or {}), "weight_decay": weight_decay}
+    return kwargs
+
+
+class MlpPolicy(PolicyOptions, ActorCriticPolicy):
+    """For vectors and discrete states."""
+
+
+class CnnPolicy(PolicyOptions, ActorCriticCnnPolicy):
+    """For images."""
+
+
+class MultiInputPolicy(PolicyOptions, MultiInputActorCriticPolicy):
+    """For Dict observations."""
+
+
+class MlpLstmPolicy(PolicyOptions, RecurrentActorCriticPolicy):
+    """With a memory, for vectors and discrete states."""
+
+
+class CnnLstmPolicy(PolicyOptions, RecurrentActorCriticCnnPolicy):
+    """With a memory, for images."""
+
+
+class MultiInputLstmPolicy(PolicyOptions, RecurrentMultiInputActorCriticPolicy):
+    """With a memory, for Dict observations."""
+
+
+class MaskableMlpPolicy(PolicyOptions, MaskableActorCriticPolicy):
+    """Told which actions are possible, for vectors and discrete states."""
+
+
+class MaskableCnnPolicy(PolicyOptions, MaskableActorCriticCnnPolicy):
+    """Told which actions are possible, for images."""
+
+
+class MaskableMultiInputPolicy(PolicyOptions, MaskableMultiInputActorCriticPolicy):
+    """Told which actions are possible, for Dict observations."""
+
+
+POLICIES: dict[str, type[BasePolicy]] = {
+    "MlpPolicy": MlpPolicy,
+    "CnnPolicy": CnnPolicy,
+    "MultiInputPolicy": MultiInputPolicy,
+}
+LSTM_POLICIES: dict[str, type[BasePolicy]] = {
+    "MlpLstmPolicy": MlpLstmPolicy,
+    "CnnLstmPolicy": CnnLstmPolicy,
+    "MultiInputLstmPolicy": MultiInputLstmPolicy,
+}
+MASKABLE_POLICIES: dict[str, type[BasePolicy]] = {
+    "MlpPolicy": MaskableMlpPolicy,
+    "CnnPolicy": MaskableCnnPolicy,
+    "MultiInputPolicy": MaskableMultiInputPolicy,
+}

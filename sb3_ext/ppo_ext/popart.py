@@ -1,0 +1,63 @@
+"""PopArt: a value head that learns normalised returns, whatever their scale (van Hasselt et al., 2016).
+
+The head answers in the returns' own units, so that nothing around it changes; only the loss is taken in normalised
+units. When the statistics move, its weights are changed so that its answers stay what they were.
+"""
+
+from __future__ import annotations
+
+import torch as th
+from torch import nn
+
+__all__ = ["PopArtHead"]
+
+
+class PopArtHead(nn.Linear):
+    """
+    :param linear: the value head to take the place of
+    :param beta: share of the newest returns in the statistics, at each update
+    """
+
+    mean: th.Tensor
+    mean_square: th.Tensor
+    weight_sum: th.Tensor
+
+    def __init__(self, linear: nn.Linear, beta: float = 0.1) -> None:
+        super().__init__(linear.in_features, linear.out_features)
+        self.load_state_dict(linear.state_dict())
+        self.beta = beta
+        for name in ("mean", "mean_square", "weight_sum"):
+            self.register_buffer(name, th.zeros(()))
+
+    def statistics(self) -> tuple[th.Tensor, th.Tensor]:
+        """:return: mean and standard deviation of the returns; 0 and 1 before the first update"""
+        if self.weight_sum == 0:
+            return th.zeros_like(self.mean), th.ones_like(self.mean)
+        mean = self.mean / self.weight_sum
+        variance = self.mean_square / self.weight_sum - mean**2
+        return mean, variance.clamp(min=1e-4**2).sqrt()
+
+    def forward(self, latent: th.Tensor) -> th.Tensor:
+        mean, std = self.statistics()
+        return super().forward(latent) * std + mean
+
+    def normalize(self, values: th.Tensor) -> th.Tensor:
+        """
+        :param values: in the returns' units
+        """
+        mean, std = self.statistics()
+        return (values - mean) / std
+
+    @th.no_grad()
+    def update_statistics(self, returns: th.Tensor) -> None:
+        """
+        :param returns: those of a new rollout
+        """
+        old_mean, old_std = self.statistics()
+        self.mean.lerp_(returns.mean(), self.beta)
+        self.mean_square.lerp_((returns**2).mean(), self.beta)
+        # The first updates would be drawn to the zeros that the averages started from
+        self.weight_sum.lerp_(th.ones_like(self.weight_sum), self.beta)
+        mean, std = self.statistics()
+        self.weight.mul_(old_std / std)
+        self.bias.mul_(old_std).add_(old_mean - mean).div_(std)

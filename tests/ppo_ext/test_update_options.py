@@ -1,0 +1,102 @@
+"""Options of the update: adaptive learning rate, optimizer reset, Huber loss, normalised values."""
+
+import numpy as np
+import pytest
+import torch as th
+from stable_baselines3.common.env_util import make_vec_env
+from torch import nn
+
+from sb3_ext import PPOExt
+from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
+from sb3_ext.ppo_ext.popart import PopArtHead
+
+
+def make(env="CartPole-v1", **kwargs):
+    settings = {"n_steps": 64, "batch_size": 32, "n_epochs": 4, "seed": 0, "device": "cpu"}
+    return PPOExt("MlpPolicy", make_vec_env(env, 2, seed=0), **{**settings, **kwargs})
+
+
+@pytest.mark.parametrize(
+    ("kl", "expected"), [(0.021, 1e-3 / 1.5), (0.019, 1e-3), (0.006, 1e-3), (0.004, 1.5e-3), (0.0, 1.5e-3)]
+)
+def test_the_learning_rate_changes_outside_half_and_twice_the_target(kl, expected):
+    assert adapted_learning_rate(1e-3, kl, 0.01, (1e-5, 1e-2)) == pytest.approx(expected)
+
+
+def test_the_learning_rate_stays_in_its_bounds():
+    assert adapted_learning_rate(1.2e-5, 1.0, 0.01, (1e-5, 1e-2)) == 1e-5
+    assert adapted_learning_rate(9e-3, 0.0, 0.01, (1e-5, 1e-2)) == 1e-2
+
+
+@pytest.mark.parametrize("start", [1e-5, 1e-2])
+def test_the_divergence_comes_near_the_target_from_either_side(start):
+    class Recorded(PPOExt):
+        def train(self):
+            super().train()
+            self.kls = [*getattr(self, "kls", []), self.logger.name_to_value["train/rollout_kl"]]
+
+    model = Recorded("MlpPolicy", make_vec_env("CartPole-v1", 2, seed=0), n_steps=64, batch_size=32, n_epochs=4, seed=0,
+                     device="cpu", learning_rate=start, kl_adaptive_lr=0.01)  # fmt: skip
+    model.learn(128 * 40)
+    assert not 0.005 < model.kls[0] < 0.02, "the task is too easy to test adaptation on"
+    assert 0.005 < np.median(model.kls[20:]) < 0.02
+
+
+def test_the_adapted_learning_rate_is_saved(tmp_path):
+    model = make(kl_adaptive_lr=0.01, learning_rate=1e-4).learn(128 * 5)
+    model.save(tmp_path / "model")
+    loaded = PPOExt.load(tmp_path / "model", env=make_vec_env("CartPole-v1", 2), device="cpu")
+    assert loaded._adaptive_lr == model._adaptive_lr != 1e-4
+
+
+def test_a_schedule_and_an_adaptive_learning_rate_exclude_each_other():
+    with pytest.raises(ValueError, match="give a constant learning_rate"):
+        make(kl_adaptive_lr=0.01, learning_rate="lin_0.001")
+
+
+@pytest.mark.parametrize(("reset", "steps"), [("never", 64), ("lr_jump", 32)])
+def test_the_optimizer_forgets_its_moments_when_the_learning_rate_jumps(reset, steps):
+    jump = {"start": 1e-3, "end": 1e-4, "shape": "step", "to": 300}
+    model = make(learning_rate=jump, reset_optimizer=reset, n_epochs=4).learn(512)
+    assert next(iter(model.policy.optimizer.state.values()))["step"] == steps
+
+
+def test_huber_loss_is_less_moved_by_large_errors():
+    mse = make("Pendulum-v1").learn(128).logger.name_to_value["train/value_loss"]
+    huber = make("Pendulum-v1", value_loss="huber").learn(128).logger.name_to_value["train/value_loss"]
+    assert huber < mse / 10
+
+
+def test_normalised_values_have_losses_of_order_one_and_answers_in_the_returns_units(tmp_path):
+    model = make("Pendulum-v1", normalize_values=True, n_epochs=10, learning_rate=1e-3).learn(128 * 10)
+    assert 0.01 < model.logger.name_to_value["train/value_loss"] < 10
+    obs, _ = model.policy.obs_to_tensor(model.env.reset())
+    values = model.policy.predict_values(obs)
+    assert values.mean() < -10, "Pendulum's returns are far below zero"
+    model.save(tmp_path / "model")
+    loaded = PPOExt.load(tmp_path / "model", device="cpu")
+    assert th.equal(loaded.policy.predict_values(obs), values)
+
+
+def test_new_statistics_leave_the_answers_as_they_were():
+    head = PopArtHead(nn.Linear(3, 1))
+    latent = th.randn(5, 3)
+    for scale in (1.0, 100.0, -3.0):
+        before = head(latent)
+        head.update_statistics(scale * th.randn(50) + scale)
+        th.testing.assert_close(head(latent), before, rtol=1e-4, atol=1e-3)
+    mean, std = head.statistics()
+    assert head.normalize(mean + 2 * std) == pytest.approx(2.0, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"value_loss": "hubber"}, "did you mean 'huber'"),
+        ({"reset_optimizer": "lr_jum"}, "did you mean 'lr_jump'"),
+        ({"kl_adaptive_lr": -0.1}, "must be positive"),
+    ],
+)
+def test_bad_options_get_an_error_that_says_what_to_do(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        make(**kwargs)

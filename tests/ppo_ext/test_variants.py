@@ -1,0 +1,67 @@
+"""The variants of PPO and A2C equal their originals with the extras off, and have the extras."""
+
+import pytest
+import torch as th
+from conftest import ACTION_SPACES, OBSERVATION_SPACES, RandomEnv
+from sb3_contrib import MaskablePPO, RecurrentPPO
+from stable_baselines3 import A2C
+from stable_baselines3.common.env_util import make_vec_env
+
+from sb3_ext import A2CExt, MaskablePPOExt, RecurrentPPOExt
+
+
+class MaskedEnv(RandomEnv):
+    """The first action is never possible, and an episode in which it is taken fails."""
+
+    def action_masks(self):
+        return [False, True, True]
+
+    def step(self, action):
+        assert action != 0
+        return super().step(action)
+
+
+def masked_env():
+    return MaskedEnv(OBSERVATION_SPACES["Box"], ACTION_SPACES["Discrete"])
+
+
+VARIANTS = {
+    RecurrentPPOExt: (RecurrentPPO, "MlpLstmPolicy", "CartPole-v1", {"n_steps": 32, "batch_size": 16, "n_epochs": 2}),
+    MaskablePPOExt: (MaskablePPO, "MlpPolicy", masked_env, {"n_steps": 32, "batch_size": 16, "n_epochs": 2}),
+    A2CExt: (A2C, "MlpPolicy", "CartPole-v1", {"n_steps": 8, "gae_lambda": 0.9}),
+}
+WITH_KL = [RecurrentPPOExt, MaskablePPOExt]
+
+
+def train(algorithm, variant, **kwargs):
+    _, policy, env, settings = VARIANTS[variant]
+    vec_env = make_vec_env(env, 2, seed=3)
+    return algorithm(policy, vec_env, seed=3, device="cpu", **{**settings, **kwargs}).learn(256)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_parameters_equal_those_of_the_original_after_several_updates(variant):
+    ours, stock = train(variant, variant), train(VARIANTS[variant][0], variant)
+    theirs = stock.policy.state_dict()
+    for name, value in ours.policy.state_dict().items():
+        th.testing.assert_close(value, theirs[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", WITH_KL)
+def test_kl_stopping_works(variant):
+    model = train(variant, variant, target_kl=1e-4, kl_stop_scope="epoch", kl_rollback=True, learning_rate=3e-3)
+    assert model.kl_stops > 0
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_it_is_saved_and_loaded(variant, tmp_path):
+    model = train(variant, variant, ent_coef="lin_0.1", policy_kwargs={"activation_fn": "relu"})
+    model.save(tmp_path / "model")
+    loaded = variant.load(tmp_path / "model", device="cpu")
+    saved = model.policy.state_dict()
+    assert all(th.equal(value, saved[name]) for name, value in loaded.policy.state_dict().items())
+    assert loaded.schedules == model.schedules
+
+
+def test_a2c_logs_the_divergence_of_its_updates():
+    assert train(A2CExt, A2CExt).logger.name_to_value["train/approx_kl"] > 0
