@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import gymnasium as gym
+import hypothesis
 import numpy as np
 import pytest
 import torch as th
@@ -29,6 +30,9 @@ OBSERVATION_SPACES = {
 }
 # Tiny networks: a second thread only waits, for minutes when other processes want the cores
 th.set_num_threads(1)
+# Machines are noisy: an example that is slow once says nothing
+hypothesis.settings.register_profile("no_deadline", deadline=None)
+hypothesis.settings.load_profile("no_deadline")
 
 POLICIES = {"Box": "MlpPolicy", "Discrete": "MlpPolicy", "Dict": "MultiInputPolicy", "image": "CnnPolicy"}
 

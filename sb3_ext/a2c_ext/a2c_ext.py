@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 from stable_baselines3 import A2C
 from stable_baselines3.common.policies import BasePolicy
 
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.names import extends
 from sb3_ext.common.policies import POLICIES
-from sb3_ext.common.policy_output import evaluate_batch, rollout_kl
+from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
 
 __all__ = ["A2CExt"]
 
@@ -28,9 +27,7 @@ class A2CExt(ExtAlgorithm, A2C):
 
     def train(self) -> None:
         super().train()
-        # Unshuffled: the random numbers are left to the algorithm
-        batch = self.rollout_buffer._get_samples(
-            np.arange(self.rollout_buffer.buffer_size * self.rollout_buffer.n_envs)
+        kl = rollout_kl(
+            self.policy, in_order(self.rollout_buffer), lambda batch: (evaluate_batch(self.policy, batch), batch)
         )
-        kl = rollout_kl(self.policy, [batch], lambda batch: (evaluate_batch(self.policy, batch), batch))
         self.logger.record("train/approx_kl", kl)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch as th
 from gymnasium import spaces
+from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
 from sb3_ext.common.diagnostics import approx_kl
 
-__all__ = ["PolicyOutput", "evaluate_batch", "rollout_kl"]
+__all__ = ["PolicyOutput", "evaluate_batch", "in_order", "rollout_kl"]
 
 
 class PolicyOutput(NamedTuple):
@@ -35,6 +37,18 @@ def evaluate_batch(policy: Any, batch: RolloutBufferSamples, *args: Any, **kwarg
         actions = actions.long().flatten()
     values, log_prob, entropy = policy.evaluate_actions(batch.observations, actions, *args, **kwargs)
     return PolicyOutput(values.flatten(), log_prob, entropy)
+
+
+def in_order(buffer: RolloutBuffer, batch_size: int | None = None) -> Iterator[RolloutBufferSamples]:
+    """
+    The samples of a rollout without shuffling, so that looking at them leaves the training's random numbers alone.
+
+    :param buffer: a buffer whose ``get`` has been called, which puts its samples in a row
+    :param batch_size: about how many to give out at a time; ``None`` for all
+    """
+    indices = np.arange(len(buffer.returns))
+    for part in np.array_split(indices, max(1, len(indices) // (batch_size or len(indices)))):
+        yield buffer._get_samples(part)
 
 
 @th.no_grad()

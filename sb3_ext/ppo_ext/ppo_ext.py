@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from sb3_contrib import MaskablePPO, RecurrentPPO
@@ -42,6 +43,10 @@ class RecurrentPPOExt(PPOUpdate, RecurrentPPO):
         samples = {name: getattr(batch, name)[real] for name in ("old_values", "old_log_prob", "advantages", "returns")}
         output = PolicyOutput(values[real], log_prob[real], None if entropy is None else entropy[real])
         return output, batch._replace(**samples)
+
+    def _rollout_batches(self) -> Iterable[Any]:
+        # The buffer has to cut and pad sequences
+        return self.rollout_buffer.get(self.batch_size)
 
 
 class MaskablePPOExt(PPOUpdate, MaskablePPO):

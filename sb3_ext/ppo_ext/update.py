@@ -6,6 +6,7 @@ about a minibatch. Their constructors and rollouts are used as they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import torch as th
@@ -17,7 +18,7 @@ from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.diagnostics import MinibatchMetrics, approx_kl, clip_fraction
 from sb3_ext.common.gradients import optimize
 from sb3_ext.common.names import check_choice
-from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, rollout_kl
+from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, in_order, rollout_kl
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
 from sb3_ext.ppo_ext.kl_guard import KL_STOP_SCOPES, KLGuard
 from sb3_ext.ppo_ext.loss import VALUE_LOSSES, LossSettings, LossTerms, ppo_loss
@@ -190,7 +191,10 @@ class PPOUpdate(ExtAlgorithm):
         )
 
     def _rollout_kl(self) -> float:
-        return rollout_kl(self.policy, self.rollout_buffer.get(self.batch_size), self._evaluate)
+        return rollout_kl(self.policy, self._rollout_batches(), self._evaluate)
+
+    def _rollout_batches(self) -> Iterable[Any]:
+        return in_order(self.rollout_buffer, self.batch_size)
 
     def _update_learning_rate(self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer) -> None:
         assert isinstance(optimizers, th.optim.Optimizer)

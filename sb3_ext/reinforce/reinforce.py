@@ -19,7 +19,7 @@ from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.gradients import optimize_apart
 from sb3_ext.common.names import check_choice, extends
 from sb3_ext.common.policies import POLICIES
-from sb3_ext.common.policy_output import evaluate_batch, rollout_kl
+from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
 from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
 
 __all__ = ["REINFORCE"]
@@ -189,9 +189,8 @@ class REINFORCE(ExtAlgorithm):
         buffer = self.rollout_buffer
         for name in metrics.names:
             self.logger.record(f"train/{name}", metrics.mean(name))
-        kl = rollout_kl(
-            self.policy, buffer.get(self.batch_size), lambda batch: (evaluate_batch(self.policy, batch), batch)
-        )
+        batches = in_order(buffer, self.batch_size)
+        kl = rollout_kl(self.policy, batches, lambda batch: (evaluate_batch(self.policy, batch), batch))
         self.logger.record("train/approx_kl", kl)
         if self.vf_coef > 0:
             self.logger.record("train/explained_variance", explained_variance(buffer.values, buffer.returns))

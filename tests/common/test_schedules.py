@@ -6,6 +6,7 @@ import pickle
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from rl_zoo3.utils import SimpleLinearSchedule
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
@@ -58,8 +59,6 @@ def test_points_are_met_and_nothing_leaves_their_range(points, total, position):
 
 @given(values, fractions)
 def test_lin_is_what_rl_zoo_makes_of_it(start, progress_remaining):
-    from rl_zoo3.utils import SimpleLinearSchedule
-
     assert parse_schedule("x", f"lin_{start!r}")(progress_remaining) == SimpleLinearSchedule(start)(progress_remaining)
 
 
