@@ -19,7 +19,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from sb3_ext import PPOExt
 
 TARGET = 0.01
-SETTINGS = {"n_steps": 128, "batch_size": 64, "n_epochs": 10, "learning_rate": 3e-3, "gae_lambda": 0.9}
+SETTINGS = {"n_steps": 128, "batch_size": 64, "n_epochs": 10, "learning_rate": 1e-2, "gae_lambda": 0.9}
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain PPO": {},
     "early stop, as SB3": {"target_kl": TARGET},
@@ -43,7 +43,7 @@ class MeasuredPPO(PPOExt):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--n-timesteps", type=int, default=61_440, help="agent steps of each run")
+    parser.add_argument("--n-timesteps", type=int, default=40_960, help="agent steps of each run")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each variant")
     parser.add_argument("--plot", type=Path, help="where to put the picture")
     args = parser.parse_args()
@@ -86,7 +86,7 @@ def plot(results: dict[str, np.ndarray], path: Path) -> None:
         axes.plot(np.median(kls, axis=0), label=name, linewidth=1.3)
     axes.axhline(1.5 * TARGET, color="black", linestyle="--", linewidth=1, label="limit")
     axes.set(
-        yscale="log", xlabel="update", ylabel="KL divergence after the update", title="CartPole-v1, learning rate 0.003"
+        yscale="log", xlabel="update", ylabel="KL divergence after the update", title="CartPole-v1, learning rate 0.01"
     )
     axes.legend(fontsize=8, ncols=2)
     figure.tight_layout()
