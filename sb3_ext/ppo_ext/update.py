@@ -115,7 +115,7 @@ class PPOUpdate(ExtAlgorithm):
         check_choice("reset_optimizer", self.reset_optimizer, OPTIMIZER_RESETS)
         check_choice("value_loss", self.value_loss, VALUE_LOSSES)
         for name in ("kl_stop_factor", "target_kl", "kl_adaptive_lr"):
-            value = getattr(self, name)
+            value = self._initial(name)
             if value is not None and value <= 0:
                 raise ValueError(f"{name}={value} must be positive.")
         if self.kl_rollback and self.target_kl is None:

@@ -117,7 +117,7 @@ class REINFORCE(ExtAlgorithm):
             self.rollout_buffer_class = DictEpisodeBuffer if is_dict else EpisodeBuffer
         self.rollout_buffer_kwargs = {**self.rollout_buffer_kwargs, "max_episode_steps": self.max_episode_steps}
         super()._setup_model()
-        if self.vf_coef == 0:
+        if self._initial("vf_coef") == 0:
             # The value function is not trained: make it zero, so that nothing is bootstrapped from its initial noise.
             for parameter in self.policy.value_net.parameters():
                 th.nn.init.zeros_(parameter)
@@ -130,7 +130,7 @@ class REINFORCE(ExtAlgorithm):
         check_choice("normalize_returns", self.normalize_returns, NORMALIZATIONS)
         if self.batch_size is not None and self.batch_size < 2:
             raise ValueError(f"batch_size={self.batch_size} must be at least 2, or None for one step on all samples.")
-        if self.vf_coef == 0 and (self.baseline == "value" or self.max_episode_steps is not None):
+        if self._initial("vf_coef") == 0 and (self.baseline == "value" or self.max_episode_steps is not None):
             raise ValueError(
                 f"baseline={self.baseline!r} and max_episode_steps={self.max_episode_steps} need a value function, "
                 "and vf_coef=0 trains none: set vf_coef (0.5 is usual)."

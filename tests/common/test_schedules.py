@@ -183,6 +183,12 @@ def test_a_number_given_to_load_takes_the_place_of_a_saved_schedule(tmp_path):
     assert "ent_coef" not in loaded.schedules and "vf_coef" in loaded.schedules
 
 
+@pytest.mark.parametrize(("algorithm", "name"), [(PPOExt, "target_kl"), (REINFORCE, "vf_coef")])
+def test_a_schedule_may_end_at_zero_and_the_model_is_loaded_all_the_same(algorithm, name, tmp_path):
+    make(algorithm, **{name: "lin_0.5"}).learn(320).save(tmp_path / "model")
+    assert getattr(algorithm.load(tmp_path / "model"), name) == 0
+
+
 def test_a_bad_schedule_is_named_by_its_parameter():
     with pytest.raises(ValueError, match="ent_coef has no key 'strat': did you mean 'start'"):
         make(PPOExt, ent_coef={"strat": 1})

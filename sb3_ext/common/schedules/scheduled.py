@@ -66,6 +66,10 @@ class ScheduledAlgorithm(BaseAlgorithm):
             self.schedules[name] = schedule
         setattr(self, name, float(schedule(1.0)))
 
+    def _initial(self, name: str) -> Any:
+        """What a parameter is at the start of training, wherever its schedule is now."""
+        return self.schedules[name](1.0) if name in self.schedules else getattr(self, name)
+
     def _setup_learn(self, *args: Any, **kwargs: Any) -> Any:
         result = super()._setup_learn(*args, **kwargs)
         for _, schedule in self._running_schedules():
