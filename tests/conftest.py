@@ -46,6 +46,12 @@ class RandomEnv(gym.Env):
         self._length = length
         self._episode = 0
 
+    def action_masks(self):
+        """All actions are possible, in the form that MaskablePPO wants."""
+        sizes = {spaces.Discrete: "n", spaces.MultiDiscrete: "nvec", spaces.MultiBinary: "n"}
+        size = np.sum(getattr(self.action_space, sizes[type(self.action_space)]))
+        return np.ones(2 * size if isinstance(self.action_space, spaces.MultiBinary) else size, dtype=bool)
+
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         if seed is not None:

@@ -32,7 +32,7 @@ def evaluate_batch(policy: Any, batch: RolloutBufferSamples, *args: Any, **kwarg
     :param args: what the policy's ``evaluate_actions`` takes beside them
     :param kwargs: the same, by name
     """
-    actions = batch.actions
+    actions = batch.actions.float()  # RecurrentPPO's buffer leaves MultiBinary actions as int8, which fails
     if isinstance(policy.action_space, spaces.Discrete):
         actions = actions.long().flatten()
     values, log_prob, entropy = policy.evaluate_actions(batch.observations, actions, *args, **kwargs)
