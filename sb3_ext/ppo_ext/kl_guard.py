@@ -15,7 +15,8 @@ KL_STOP_SCOPES = ("minibatch", "epoch")
 
 class KLGuard:
     """
-    Guards one update, and is thrown away after it: a stop can't leak into the next update.
+    Guards one update, and is thrown away after it: a stop can't leak into the next update. Afterwards ``stopped`` says
+    whether it ended the update, and ``last_kl`` what it measured last, before any rollback.
 
     :param policy: the policy that is updated
     :param limit: the largest KL divergence allowed; ``None`` allows all
@@ -29,6 +30,7 @@ class KLGuard:
         self, policy: BasePolicy, limit: float | None, scope: str, rollback: bool, rollout_kl: Callable[[], float]
     ) -> None:
         self.stopped = False
+        self.last_kl = 0.0
         self._policy = policy
         self._limit = limit
         self._by_minibatch = limit is not None and scope == "minibatch"
@@ -59,6 +61,7 @@ class KLGuard:
 
     def _judge(self, kl: float) -> None:
         assert self._limit is not None
+        self.last_kl = kl
         # Not `kl <= limit`: like SB3, a NaN does not stop the update (it must be seen, not hidden).
         self.stopped = kl > self._limit
         if not self._rollback:

@@ -6,6 +6,7 @@ about a minibatch. Their constructors and rollouts are used as they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -158,7 +159,7 @@ class PPOUpdate(ExtAlgorithm):
         guard.after_last_epoch()
 
         self._n_kl_stops += int(guard.stopped)
-        self._adapt_learning_rate()
+        self._adapt_learning_rate(guard)
         self._log_losses(metrics, settings)
         self._log_kl(metrics, guard, n_steps)
 
@@ -209,12 +210,16 @@ class PPOUpdate(ExtAlgorithm):
         if self.reset_optimizer == "lr_jump" and jumped:
             optimizers.state.clear()
 
-    def _adapt_learning_rate(self) -> None:
+    def _adapt_learning_rate(self, guard: KLGuard) -> None:
         if self.kl_adaptive_lr is None:
             return
         assert self._adaptive_lr is not None
         kl = self._rollout_kl()
         self.logger.record("train/rollout_kl", kl)
+        if guard.stopped:
+            # What the update made, not what rollback left of it: that would raise the rate that was too high. And a
+            # rate at which every update is taken back must fall, or nothing is ever learned.
+            kl = math.inf if self.kl_rollback else guard.last_kl
         self._adaptive_lr = adapted_learning_rate(
             self._adaptive_lr, kl, self.kl_adaptive_lr, self.kl_adaptive_lr_bounds
         )

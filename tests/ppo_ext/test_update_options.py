@@ -42,6 +42,13 @@ def test_the_divergence_comes_near_the_target_from_either_side(start):
     assert 0.005 < np.median(model.kls[20:]) < 0.02
 
 
+def test_an_update_that_is_taken_back_lowers_the_learning_rate():
+    options = {"kl_adaptive_lr": 0.01, "target_kl": 0.01, "kl_stop_scope": "epoch", "kl_rollback": True}
+    model = make(learning_rate=1e-2, **options).learn(128)
+    assert model.kl_stops == 1
+    assert model._adaptive_lr == pytest.approx(1e-2 / 1.5)
+
+
 def test_the_adapted_learning_rate_is_saved(tmp_path):
     model = make(kl_adaptive_lr=0.01, learning_rate=1e-4).learn(128 * 5)
     model.save(tmp_path / "model")
