@@ -21,6 +21,6 @@ class CheckedLoad(BaseAlgorithm):
         parameters = inspect.signature(cls.__init__).parameters
         takes_anything = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         if not takes_anything:
-            known = {*parameters, *inspect.signature(BaseAlgorithm.load).parameters} - {"self", "kwargs"}
+            known = {*parameters, *inspect.signature(BaseAlgorithm.load).parameters}
             check_keywords(f"{cls.__name__}.load", kwargs, known)
         return super().load(path, *args, **kwargs)

@@ -45,7 +45,8 @@ def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -
     """
     for name in given:
         if name not in known:
-            raise TypeError(f"{owner} has no parameter {name!r}: {nearest(name, known)}")
+            public = [other for other in known if not other.startswith("_") and other not in ("self", "args", "kwargs")]
+            raise TypeError(f"{owner} has no parameter {name!r}: {nearest(name, public)}")
 
 
 def extends(base_init: Callable[..., None], without: Collection[str] = ()) -> Callable[[Init], Init]:
@@ -65,11 +66,10 @@ def extends(base_init: Callable[..., None], without: Collection[str] = ()) -> Ca
         own_parameters = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         added = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in inherited if p.name not in own.parameters]
         signature = own.replace(parameters=[*own_parameters, *added])
-        known = [name for name in signature.parameters if name != "self" and not name.startswith("_")]
 
         @functools.wraps(init)
         def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
-            check_keywords(type(self).__name__, kwargs, [*known, "_init_setup_model"])
+            check_keywords(type(self).__name__, kwargs, list(signature.parameters))
             init(self, *args, **kwargs)
 
         checked_init.__signature__ = signature  # type: ignore[attr-defined]

@@ -6,6 +6,8 @@ units. When the statistics move, its weights are changed so that its answers sta
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch as th
 from torch import nn
 
@@ -24,10 +26,16 @@ class PopArtHead(nn.Linear):
 
     def __init__(self, linear: nn.Linear, beta: float = 0.1) -> None:
         super().__init__(linear.in_features, linear.out_features)
-        self.load_state_dict(linear.state_dict())
         self.beta = beta
         for name in ("mean", "mean_square", "weight_sum"):
             self.register_buffer(name, th.zeros(()))
+        self.load_state_dict(linear.state_dict())
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        # An agent that was trained without this head has no statistics yet, and goes on from there
+        for name, buffer in self.named_buffers():
+            state_dict.setdefault(prefix + name, buffer)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def statistics(self) -> tuple[th.Tensor, th.Tensor]:
         """:return: mean and standard deviation of the returns; 0 and 1 before the first update"""

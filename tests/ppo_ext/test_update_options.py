@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
+from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from torch import nn
 
@@ -83,6 +84,16 @@ def test_normalised_values_have_losses_of_order_one_and_answers_in_the_returns_u
     model.save(tmp_path / "model")
     loaded = PPOExt.load(tmp_path / "model", device="cpu")
     assert th.equal(loaded.policy.predict_values(obs), values)
+
+
+def test_an_agent_of_stock_ppo_goes_on_with_normalised_values(tmp_path):
+    env = make_vec_env("Pendulum-v1", 2, seed=0)
+    stock = PPO("MlpPolicy", env, n_steps=64, device="cpu").learn(128)
+    stock.save(tmp_path / "model")
+    model = PPOExt.load(tmp_path / "model", env=env, device="cpu", normalize_values=True)
+    obs, _ = model.policy.obs_to_tensor(env.reset())
+    th.testing.assert_close(model.policy.predict_values(obs), stock.policy.predict_values(obs))
+    model.learn(128)
 
 
 def test_new_statistics_leave_the_answers_as_they_were():
