@@ -8,6 +8,8 @@ READY := $(VENV)/.ready
 ENV ?= CartPole-v1
 ALGO ?= ppo_ext
 SEED ?= 1
+# Small networks are fastest on one thread; THREADS=-1 gives images all cores
+THREADS ?= 1
 ARGS ?=
 
 .PHONY: help setup train test test-slow lint format type clean
@@ -24,7 +26,7 @@ $(READY): setup.cfg setup.py pyproject.toml constraints.txt sb3_ext_autoload.pth
 	@touch $@
 
 train: $(READY)  ## train an agent, say its score and how to watch it: make train ENV=LunarLander-v3 ALGO=ppo_ext
-	$(BIN)/python -m rl_zoo3.train --algo $(ALGO) --env $(ENV) --seed $(SEED) -f logs $(ARGS)
+	$(BIN)/python -m rl_zoo3.train --algo $(ALGO) --env $(ENV) --seed $(SEED) --num-threads $(THREADS) -f logs $(ARGS)
 	$(BIN)/python scripts/score.py --algo $(ALGO) --env $(ENV) -f logs --python $(BIN)/python
 
 test: lint type  ## lint, types and tests; about 10 minutes on 2 cores
