@@ -16,6 +16,7 @@ ARGS ?=
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@echo 'Variables of train: ENV ALGO SEED THREADS ARGS, such as make train ENV=Pendulum-v1 ALGO=reinforce ARGS="-n 5000"'
 
 setup: $(READY)  ## make the virtual environment
 

@@ -11,6 +11,8 @@ from huggingface_sb3 import EnvironmentName
 from rl_zoo3 import ALGOS, create_test_env, get_saved_hyperparams
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.utils import get_model_path
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_masked_policy
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import DummyVecEnv
@@ -71,7 +73,8 @@ def evaluate_latest_run(
     model = ALGOS[algo].load(model_path, device="cpu")
     set_random_seed(seed)  # of sampled actions
     # The environments are inside a Monitor: these are raw rewards, whatever wrappers change them for training
-    rewards, _ = evaluate_policy(model, env, n_episodes, deterministic=deterministic, return_episode_rewards=True)
+    play = evaluate_masked_policy if isinstance(model, MaskablePPO) else evaluate_policy
+    rewards, _ = play(model, env, n_episodes, deterministic=deterministic, return_episode_rewards=True)
     env.close()
     return Evaluation(float(np.mean(rewards)), float(np.std(rewards)), deterministic, model.num_timesteps)
 

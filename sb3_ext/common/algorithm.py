@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.type_aliases import MaybeCallback
 from typing_extensions import Self
 
 from sb3_ext.common.checked_load import CheckedLoad
@@ -27,14 +26,14 @@ class ExtAlgorithm(ScheduledAlgorithm, CheckedLoad, OnPolicyAlgorithm):
     def _maybe_recommend_cpu(self, mlp_class_name: str = "MlpPolicy") -> None:
         super()._maybe_recommend_cpu(mlp_class_name)
 
-    def learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int = 1,
-        tb_log_name: str | None = None,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Self:
-        tb_log_name = tb_log_name or type(self).__name__
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, *args, **kwargs)
+    def learn(self, total_timesteps: int, *args: Any, **kwargs: Any) -> Self:
+        """
+        As SB3's, with the class's name for the logs.
+
+        :param total_timesteps: how many steps to train for
+        :param args: what SB3's ``learn`` takes: callback, log_interval, tb_log_name, …
+        :param kwargs: the same, by name
+        """
+        if len(args) < 3:
+            kwargs.setdefault("tb_log_name", type(self).__name__)
+        return super().learn(total_timesteps, *args, **kwargs)

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-__all__ = ["check_choice", "check_keywords", "extends", "nearest"]
+__all__ = ["check_choice", "check_keywords", "extends", "nearest", "read_number"]
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -47,6 +47,18 @@ def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -
         if name not in known:
             public = [other for other in known if not other.startswith("_") and other not in ("self", "args", "kwargs")]
             raise TypeError(f"{owner} has no parameter {name!r}: {nearest(name, public)}")
+
+
+def read_number(option: str, written: Any) -> float:
+    """
+    :param option: name of the option, for the error
+    :param written: its value; YAML leaves ``1e-4`` as a string
+    :raises ValueError: when it is not a number
+    """
+    try:
+        return float(written)
+    except (TypeError, ValueError):
+        raise ValueError(f"{option}={written!r} must be a number.") from None
 
 
 def extends(base_init: Callable[..., None], without: Collection[str] = ()) -> Callable[[Init], Init]:

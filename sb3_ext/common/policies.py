@@ -26,7 +26,7 @@ from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtr
 from torch import nn
 
 from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
-from sb3_ext.common.names import nearest
+from sb3_ext.common.names import nearest, read_number
 
 __all__ = ["LSTM_POLICIES", "MASKABLE_POLICIES", "POLICIES", "PolicyOptions", "resolve_policy_kwargs"]
 
@@ -101,6 +101,8 @@ class PolicyOptions(BasePolicy):
         weight_decay: float = 0.0,
         **kwargs: Any,
     ) -> None:
+        dropout, weight_decay = read_number("dropout", dropout), read_number("weight_decay", weight_decay)
+        ortho_gain = None if ortho_gain is None else read_number("ortho_gain", ortho_gain)
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"policy_kwargs: dropout={dropout} must be at least 0 and less than 1.")
         self._options = {"layer_norm": layer_norm, "dropout": dropout, "ortho_gain": ortho_gain}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -56,6 +57,15 @@ class MaskablePPOExt(PPOUpdate, MaskablePPO):
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = MASKABLE_POLICIES
     __init__ = extends(MaskablePPO.__init__)(PPOUpdate.__init__)
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) < 5 and kwargs.get("action_masks") is None:
+            warnings.warn(
+                "MaskablePPOExt plays without action masks, so it may take actions that are not possible: pass "
+                "action_masks=get_action_masks(env) (RL Zoo's enjoy can't).",
+                stacklevel=2,
+            )
+        return super().predict(*args, **kwargs)
 
     def _evaluate(self, batch: Any) -> tuple[PolicyOutput, RolloutBufferSamples]:
         return evaluate_batch(self.policy, batch, action_masks=batch.action_masks), batch

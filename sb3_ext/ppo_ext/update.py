@@ -18,7 +18,7 @@ from stable_baselines3.common.utils import explained_variance, update_learning_r
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.diagnostics import MinibatchMetrics, approx_kl, clip_fraction
 from sb3_ext.common.gradients import optimize
-from sb3_ext.common.names import check_choice
+from sb3_ext.common.names import check_choice, read_number
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, in_order, rollout_kl
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
 from sb3_ext.ppo_ext.kl_guard import KL_STOP_SCOPES, KLGuard
@@ -35,7 +35,7 @@ _LR_JUMP = 2.0
 
 class PPOUpdate(ExtAlgorithm):
     """
-    Options of the update; all are off by default. Wherever a number stands, a schedule may stand too.
+    Options of the update; all are off by default. The numbers in :attr:`schedulable` may be schedules.
 
     :param policy: The policy model to use (MlpPolicy, CnnPolicy, ...)
     :param env: The environment to learn from (if registered in Gymnasium, can be str)
@@ -115,6 +115,13 @@ class PPOUpdate(ExtAlgorithm):
         check_choice("kl_stop_scope", self.kl_stop_scope, KL_STOP_SCOPES)
         check_choice("reset_optimizer", self.reset_optimizer, OPTIMIZER_RESETS)
         check_choice("value_loss", self.value_loss, VALUE_LOSSES)
+        self.kl_stop_factor = read_number("kl_stop_factor", self.kl_stop_factor)
+        if self.kl_adaptive_lr is not None:
+            self.kl_adaptive_lr = read_number("kl_adaptive_lr", self.kl_adaptive_lr)
+        low, high = (read_number("kl_adaptive_lr_bounds", bound) for bound in self.kl_adaptive_lr_bounds)
+        self.kl_adaptive_lr_bounds = (low, high)
+        if not 0 < low <= high:
+            raise ValueError(f"kl_adaptive_lr_bounds={(low, high)} must be positive, the smaller one first.")
         for name in ("kl_stop_factor", "target_kl", "kl_adaptive_lr"):
             value = self._initial(name)
             if value is not None and value <= 0:

@@ -132,8 +132,8 @@ class REINFORCE(ExtAlgorithm):
             raise ValueError(f"batch_size={self.batch_size} must be at least 2, or None for one step on all samples.")
         if self._initial("vf_coef") == 0 and (self.baseline == "value" or self.max_episode_steps is not None):
             raise ValueError(
-                f"baseline={self.baseline!r} and max_episode_steps={self.max_episode_steps} need a value function, "
-                "and vf_coef=0 trains none: set vf_coef (0.5 is usual)."
+                "baseline='value' and max_episode_steps need a value function, and vf_coef=0 trains none: set vf_coef "
+                "(0.5 is usual), or baseline='mean' and no max_episode_steps."
             )
 
     def train(self) -> None:

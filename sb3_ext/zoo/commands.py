@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -43,7 +44,9 @@ def suggest_algorithm(argv: Sequence[str]) -> None:
     is_zoo_command = any(arg.startswith("rl_zoo3.") or Path(arg).name == "rl_zoo3" for arg in argv)
     given = _option_value(argv, "--algo")
     if is_zoo_command and given is not None and given not in ALGOS:
-        print(f"There is no algorithm {given!r}: {nearest(given, ALGOS)}", file=sys.stderr)
+        # At exit, so that it stands below the usage that RL Zoo prints
+        hint = f"There is no algorithm {given!r}: {nearest(given, ALGOS)}"
+        atexit.register(print, hint, file=sys.stderr)
 
 
 def _option_value(argv: Sequence[str], option: str) -> str | None:

@@ -6,6 +6,7 @@ Importing this module puts the class where RL Zoo's commands look for it.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,16 @@ class ExtExperimentManager(ExperimentManager):
         self._is_ours = self.algo in ALGORITHMS
         if self._is_ours and self.config == str(_stock_hyperparams_file(self.algo)):
             self.config = str(hyperparams_file(self.algo))
+
+    def setup_experiment(self) -> Any:
+        existed = os.path.isdir(self.save_path)
+        try:
+            return super().setup_experiment()
+        except Exception:
+            if self._is_ours and not existed:
+                # A mistyped hyperparameter must not leave a run without a model, which `enjoy` takes for the latest
+                shutil.rmtree(self.save_path, ignore_errors=True)
+            raise
 
     def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
         if self._is_ours:

@@ -107,9 +107,18 @@ def test_new_statistics_leave_the_answers_as_they_were():
     assert head.normalize(mean + 2 * std) == pytest.approx(2.0, rel=1e-4)
 
 
+def test_numbers_that_yaml_left_as_strings_are_read_as_numbers():
+    model = make(kl_adaptive_lr="1e-2", kl_adaptive_lr_bounds=["1e-5", "1e-3"], kl_stop_factor="2e0",
+                 policy_kwargs={"weight_decay": "1e-4", "dropout": "1e-1"})  # fmt: skip
+    assert (model.kl_adaptive_lr, model.kl_adaptive_lr_bounds, model.kl_stop_factor) == (0.01, (1e-5, 1e-3), 2.0)
+    model.learn(128)
+
+
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
+        ({"kl_stop_factor": "lin_2"}, "kl_stop_factor='lin_2' must be a number"),
+        ({"kl_adaptive_lr_bounds": [1e-2, 1e-5]}, "the smaller one first"),
         ({"value_loss": "hubber"}, "did you mean 'huber'"),
         ({"reset_optimizer": "lr_jum"}, "did you mean 'lr_jump'"),
         ({"kl_adaptive_lr": -0.1}, "must be positive"),

@@ -63,5 +63,21 @@ def test_it_is_saved_and_loaded(variant, tmp_path):
     assert loaded.schedules == model.schedules
 
 
+def test_a2c_writes_its_log_as_often_as_the_original(capsys):
+    def tables(algorithm):
+        algorithm("MlpPolicy", "CartPole-v1", seed=0, device="cpu", verbose=1).learn(1000)
+        return capsys.readouterr().out.count("total_timesteps")
+
+    assert tables(A2CExt) == tables(A2C) == 2
+
+
+def test_playing_without_masks_gets_a_warning():
+    model = MaskablePPOExt("MlpPolicy", make_vec_env(masked_env, 1), n_steps=16, batch_size=16, device="cpu")
+    obs = model.env.reset()
+    with pytest.warns(UserWarning, match="plays without action masks"):
+        model.predict(obs)
+    assert model.predict(obs, action_masks=[False, True, False])[0] == 1
+
+
 def test_a2c_logs_the_divergence_of_its_updates():
     assert train(A2CExt, A2CExt).logger.name_to_value["train/approx_kl"] > 0

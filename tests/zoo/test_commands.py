@@ -152,6 +152,7 @@ def test_mistakes_get_an_error_with_the_nearest_name(zoo, tmp_path, arguments, m
     result = zoo(f"rl_zoo3.train {arguments} -n 64", cwd=tmp_path, check=False)
     assert result.returncode != 0
     assert message in result.stderr
+    assert not list(tmp_path.glob("logs/*/*")), "it left a run folder, which `enjoy` would take for the latest"
 
 
 def test_an_environment_without_a_section_uses_the_one_tuned_for_the_stock_algorithm(zoo, tmp_path):
