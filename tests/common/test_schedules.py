@@ -189,6 +189,26 @@ def test_a_schedule_may_end_at_zero_and_the_model_is_loaded_all_the_same(algorit
     assert getattr(algorithm.load(tmp_path / "model"), name) == 0
 
 
+def test_a_value_that_is_set_on_the_model_takes_the_place_of_its_schedule():
+    model = make(PPOExt).learn(64)
+    model.ent_coef, model.vf_coef = 0.3, {"start": 1.0, "end": 0.5}
+    model.learn(64)
+    assert (model.ent_coef, model.vf_coef) == pytest.approx((0.3, 0.5))
+    assert "ent_coef" not in model.schedules
+
+
+def test_a_callback_may_set_a_scheduled_value():
+    model = make(PPOExt)
+
+    def set_entropy(*_):
+        if model.num_timesteps == 160:
+            model.ent_coef = 0.7
+        return True
+
+    model.learn(320, callback=set_entropy)
+    assert model.ent_coef == 0.7
+
+
 def test_a_bad_schedule_is_named_by_its_parameter():
     with pytest.raises(ValueError, match="ent_coef has no key 'strat': did you mean 'start'"):
         make(PPOExt, ent_coef={"strat": 1})

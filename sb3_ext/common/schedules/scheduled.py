@@ -46,11 +46,13 @@ class ScheduledAlgorithm(BaseAlgorithm):
     def _read_schedules(self) -> None:
         """Turn what was written into schedules; what is a number stays one."""
         self.schedules = dict(self.__dict__.get("schedules", {}))
+        #: What the schedules set last: another value was set by someone else, and takes a schedule's place
+        self._scheduled: dict[str, float] = dict(self.__dict__.get("_scheduled", {}))
         for name in self.schedulable:
             written = getattr(self, name)
             if written is None:
                 self.schedules.pop(name, None)
-            elif not (isinstance(written, (int, float)) and name in self.schedules):
+            elif name not in self.schedules or written != self._scheduled.get(name):
                 self._read_schedule(name, written)
         for name in _SCHEDULES_OF_SB3:
             written = getattr(self, name, None)
@@ -64,23 +66,24 @@ class ScheduledAlgorithm(BaseAlgorithm):
             self.schedules.pop(name, None)
         else:
             self.schedules[name] = schedule
-        setattr(self, name, float(schedule(1.0)))
+        self._set_scheduled(name, float(schedule(1.0)))
 
     def _initial(self, name: str) -> Any:
         """What a parameter is at the start of training, wherever its schedule is now."""
         return self.schedules[name](1.0) if name in self.schedules else getattr(self, name)
 
     def _setup_learn(self, *args: Any, **kwargs: Any) -> Any:
+        self._read_schedules()  # values may have been set on the model since
         result = super()._setup_learn(*args, **kwargs)
-        for _, schedule in self._running_schedules():
-            if isinstance(schedule, Schedule):
-                schedule.bind(self._total_timesteps)
         self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
         return result
 
     def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
         super()._update_current_progress_remaining(num_timesteps, total_timesteps)
+        self._read_schedules()
         for name, schedule in self._running_schedules():
+            if isinstance(schedule, Schedule):
+                schedule.bind(total_timesteps)
             value = float(schedule(self._current_progress_remaining))
             self.logger.record(f"schedule/{name}", value)
             if name in self.schedules:
@@ -88,6 +91,7 @@ class ScheduledAlgorithm(BaseAlgorithm):
 
     def _set_scheduled(self, name: str, value: float) -> None:
         setattr(self, name, value)
+        self._scheduled[name] = value
         # The buffer computes advantages with its own copies of these
         buffer = getattr(self, "rollout_buffer", None)
         if name in ("gamma", "gae_lambda") and buffer is not None:
