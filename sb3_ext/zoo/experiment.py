@@ -20,7 +20,7 @@ from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.common.names import nearest
+from sb3_ext.common.names import nearest, read_number
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
@@ -48,10 +48,24 @@ class ExtExperimentManager(ExperimentManager):
             raise
 
     def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self._is_ours:
-            self._find_section()
-            self._load_trial_zero()
-        return super().read_hyperparameters()
+        if not self._is_ours:
+            return super().read_hyperparameters()
+        self._find_section()
+        self._load_trial_zero()
+        hyperparams, saved_hyperparams = super().read_hyperparameters()
+        self._check_needed(hyperparams)
+        return hyperparams, saved_hyperparams
+
+    def _check_needed(self, hyperparams: dict[str, Any]) -> None:
+        """What RL Zoo would die without, in a way that doesn't tell."""
+        if self.n_timesteps > 0:
+            hyperparams.setdefault("n_timesteps", self.n_timesteps)
+        for name, example in (("n_timesteps", "1000000"), ("policy", "MlpPolicy")):
+            if name not in hyperparams:
+                raise ValueError(
+                    f"{self.config}: the section for {self.env_name.gym_id} needs {name}, such as {example}."
+                )
+        hyperparams["n_timesteps"] = read_number("n_timesteps", hyperparams["n_timesteps"])
 
     def _preprocess_schedules(self, hyperparams: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
         # Our algorithms read what is written, and take more kinds of schedules for more numbers

@@ -144,11 +144,14 @@ def test_the_rl_zoo3_command_works(zoo, wheel_env, folder):
             "--algo ppo_ext --env CartPole-v1 --conf-file own.yml",
             "has no section 'CartPole-v1' or 'default' for ppo_ext: did you mean 'CartPole-v0'?",
         ),
+        ("--algo ppo_ext --env Acrobot-v1 --conf-file own.yml", "the section for Acrobot-v1 needs policy"),
         ("--algo ppo_ext --env Pong-v5 --conf-file own.yml", "has no section 'atari' or 'Pong-v5'"),
     ],
 )
 def test_mistakes_get_an_error_with_the_nearest_name(zoo, tmp_path, arguments, message):
-    (tmp_path / "own.yml").write_text("CartPole-v0:\n  n_timesteps: 100\n  policy: MlpPolicy\n")
+    (tmp_path / "own.yml").write_text(
+        "CartPole-v0:\n  n_timesteps: 100\n  policy: MlpPolicy\nAcrobot-v1:\n  n_timesteps: 1e3\n"
+    )
     result = zoo(f"rl_zoo3.train {arguments} -n 64", cwd=tmp_path, check=False)
     assert result.returncode != 0
     assert message in result.stderr
