@@ -18,7 +18,7 @@ __all__ = ["A2CExt"]
 class A2CExt(ExtAlgorithm, A2C):
     """
     Advantage Actor Critic, with a schedule wherever a number may stand and the KL divergence of each update logged. It
-    takes A2C's parameters, and trains exactly as SB3's :class:`~stable_baselines3.A2C` does from the same seed.
+    takes A2C's parameters, and trains as SB3's :class:`~stable_baselines3.A2C` does from the same seed.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
