@@ -12,6 +12,10 @@ SEED ?= 1
 THREADS ?= 1
 ARGS ?=
 
+ifneq ($(filter command,$(foreach name,env algo seed threads args,$(firstword $(origin $(name))))),)
+$(error make train takes ENV=, ALGO=, SEED=, THREADS= and ARGS= in capitals)
+endif
+
 .PHONY: help setup train test test-slow lint format type clean
 
 help:  ## list the targets

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
 from typing_extensions import Self
 
 from sb3_ext.common.checked_load import CheckedLoad
 from sb3_ext.common.frame_skip import warn_double_frame_skip
+from sb3_ext.common.names import check_choice
 from sb3_ext.common.policies import resolve_policy_kwargs
 from sb3_ext.common.schedules import ScheduledAlgorithm
 
 __all__ = ["ExtAlgorithm"]
+
+#: Policies that only one kind of algorithm can use
+_SPECIAL_POLICIES: tuple[type[BasePolicy], ...] = (RecurrentActorCriticPolicy, MaskableActorCriticPolicy)
 
 
 class ExtAlgorithm(ScheduledAlgorithm, CheckedLoad, OnPolicyAlgorithm):
@@ -20,8 +27,23 @@ class ExtAlgorithm(ScheduledAlgorithm, CheckedLoad, OnPolicyAlgorithm):
 
     def _setup_model(self) -> None:
         warn_double_frame_skip(self.env)
-        self.policy_kwargs = resolve_policy_kwargs(self.policy_kwargs)
+        self._check_policy_class()
+        self.policy_kwargs = resolve_policy_kwargs(self.policy_class, self.policy_kwargs)
         super()._setup_model()
+
+    def _check_policy_class(self) -> None:
+        """Also an agent that is loaded brings its policy's class with it."""
+        usual = next(iter(self.policy_aliases.values()))
+        for special in _SPECIAL_POLICIES:
+            if issubclass(self.policy_class, special) != issubclass(usual, special):
+                raise ValueError(
+                    f"{type(self).__name__} can't use {self.policy_class.__name__}: its policies are those of "
+                    f"{', '.join(self.policy_aliases)}."
+                )
+
+    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
+        check_choice("policy", policy_name, self.policy_aliases)
+        return super()._get_policy_from_name(policy_name)
 
     def _maybe_recommend_cpu(self, mlp_class_name: str = "MlpPolicy") -> None:
         super()._maybe_recommend_cpu(mlp_class_name)

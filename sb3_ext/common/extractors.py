@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.preprocessing import get_flattened_obs_dim
+from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_image_space
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
@@ -37,6 +37,8 @@ class ImpalaCNN(BaseFeaturesExtractor):
     def __init__(
         self, observation_space: spaces.Box, features_dim: int = 256, channels: tuple[int, ...] = (16, 32, 32)
     ) -> None:
+        if not is_image_space(observation_space, check_channels=False, normalized_image=True):
+            raise ValueError(f"ImpalaCNN is for images (height, width and channels), not {observation_space}.")
         super().__init__(observation_space, features_dim)
         layers: list[nn.Module] = []
         n_inputs = observation_space.shape[0]

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-__all__ = ["check_choice", "check_keywords", "extends", "nearest", "read_number"]
+__all__ = ["check_choice", "check_keywords", "described_parameters", "extends", "nearest", "read_number"]
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -74,17 +74,36 @@ def extends(base_init: Callable[..., None], without: Collection[str] = ()) -> Ca
     inherited = [p for p in inspect.signature(base_init).parameters.values() if p.name not in ("self", *without)]
 
     def decorate(init: Init) -> Init:
-        own = inspect.signature(init)
-        own_parameters = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        added = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in inherited if p.name not in own.parameters]
-        signature = own.replace(parameters=[*own_parameters, *added])
+        signature = _joined(inspect.signature(init), inherited)
 
         @functools.wraps(init)
         def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
-            check_keywords(type(self).__name__, kwargs, list(signature.parameters))
+            of_subclass = inspect.signature(type(self).__init__).parameters
+            check_keywords(type(self).__name__, kwargs, [*signature.parameters, *of_subclass])
             init(self, *args, **kwargs)
 
         checked_init.__signature__ = signature  # type: ignore[attr-defined]
         return checked_init  # type: ignore[return-value]
 
     return decorate
+
+
+def _joined(own: inspect.Signature, inherited: list[inspect.Parameter]) -> inspect.Signature:
+    """The base's parameters first where ``*args`` is handed to it too, and by keyword only where it is not."""
+    parameters = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    added = [p for p in inherited if p.name not in own.parameters]
+    rest = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        positional = [p for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        return own.replace(parameters=[*positional, *added, *rest])
+    return own.replace(parameters=[*parameters, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in added)])
+
+
+def described_parameters(cls: type) -> str:
+    """
+    :param cls: a class whose docstring has ``:param …:`` lines
+    :return: those lines, for the docstring of a class that takes the same parameters
+    """
+    lines = inspect.cleandoc(cls.__doc__ or "").splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith(":param")), len(lines))
+    return "\n".join(f"    {line}".rstrip() for line in lines[first:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtr
 from torch import nn
 
 from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
-from sb3_ext.common.names import nearest, read_number
+from sb3_ext.common.names import check_keywords, nearest, read_number
 
 __all__ = ["LSTM_POLICIES", "MASKABLE_POLICIES", "POLICIES", "PolicyOptions", "resolve_policy_kwargs"]
 
@@ -61,13 +62,31 @@ _BY_NAME: dict[str, dict[str, Any]] = {
 }
 
 
-def resolve_policy_kwargs(policy_kwargs: dict[str, Any]) -> dict[str, Any]:
+def resolve_policy_kwargs(policy_class: type[BasePolicy], policy_kwargs: dict[str, Any]) -> dict[str, Any]:
     """
+    :param policy_class: the policy that they are for
     :param policy_kwargs: as written, with names of classes or the classes themselves
     :return: with the classes
     :raises ValueError: when there is no class of a name
+    :raises TypeError: when the policy or its extractor has no such parameter
     """
-    return {key: _resolve(key, value) if key in _BY_NAME else value for key, value in policy_kwargs.items()}
+    _check_parameters("policy_kwargs", policy_class, policy_kwargs)
+    resolved = {key: _resolve(key, value) if key in _BY_NAME else value for key, value in policy_kwargs.items()}
+    if "features_extractor_class" in resolved:
+        written = resolved.get("features_extractor_kwargs") or {}
+        _check_parameters("features_extractor_kwargs", resolved["features_extractor_class"], written)
+    return resolved
+
+
+def _check_parameters(option: str, cls: type, written: dict[str, Any]) -> None:
+    """A class with ``**kwargs`` hands them to the next one in line."""
+    known: set[str] = set()
+    for base in cls.__mro__:
+        parameters = inspect.signature(vars(base)["__init__"]).parameters if "__init__" in vars(base) else {}
+        known |= set(parameters)
+        if parameters and not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+            break
+    check_keywords(f"{option} of {cls.__name__}", written, known)
 
 
 def _resolve(key: str, value: Any) -> Any:

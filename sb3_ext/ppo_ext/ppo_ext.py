@@ -11,7 +11,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
-from sb3_ext.common.names import extends
+from sb3_ext.common.names import described_parameters, extends
 from sb3_ext.common.policies import LSTM_POLICIES, MASKABLE_POLICIES, POLICIES
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch
 from sb3_ext.ppo_ext.update import PPOUpdate
@@ -23,7 +23,8 @@ class PPOExt(PPOUpdate, PPO):
     __doc__ = f"""
     Proximal Policy Optimization with extras. With all of them off, as by default, it trains exactly as SB3's
     :class:`~stable_baselines3.PPO` does from the same seed; all of PPO's parameters are taken too.
-    {PPOUpdate.__doc__}"""
+    {PPOUpdate.__doc__}
+{described_parameters(PPO)}"""
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
     __init__ = extends(PPO.__init__)(PPOUpdate.__init__)
@@ -32,7 +33,8 @@ class PPOExt(PPOUpdate, PPO):
 class RecurrentPPOExt(PPOUpdate, RecurrentPPO):
     __doc__ = f"""
     sb3-contrib's :class:`~sb3_contrib.RecurrentPPO` (PPO with an LSTM) with the same extras.
-    {PPOUpdate.__doc__}"""
+    {PPOUpdate.__doc__}
+{described_parameters(RecurrentPPO)}"""
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = LSTM_POLICIES
     __init__ = extends(RecurrentPPO.__init__)(PPOUpdate.__init__)
@@ -53,7 +55,8 @@ class RecurrentPPOExt(PPOUpdate, RecurrentPPO):
 class MaskablePPOExt(PPOUpdate, MaskablePPO):
     __doc__ = f"""
     sb3-contrib's :class:`~sb3_contrib.MaskablePPO` (PPO that is told which actions are possible) with the same extras.
-    {PPOUpdate.__doc__}"""
+    {PPOUpdate.__doc__}
+{described_parameters(MaskablePPO)}"""
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = MASKABLE_POLICIES
     __init__ = extends(MaskablePPO.__init__)(PPOUpdate.__init__)

@@ -7,6 +7,7 @@ about a minibatch. Their constructors and rollouts are used as they are.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -128,6 +129,8 @@ class PPOUpdate(ExtAlgorithm):
                 raise ValueError(f"{name}={value} must be positive.")
         if self.kl_rollback and self.target_kl is None:
             raise ValueError("kl_rollback=True has no limit to go back to: set target_kl (0.01 to 0.05 is usual).")
+        if self.kl_stop_scope != "minibatch" and self.target_kl is None:
+            warnings.warn(f"kl_stop_scope={self.kl_stop_scope!r} does nothing without target_kl.", stacklevel=2)
         if self.kl_adaptive_lr is not None and self.lr_schedule(1.0) != self.lr_schedule(0.0):
             raise ValueError(
                 f"kl_adaptive_lr={self.kl_adaptive_lr} and the schedule learning_rate={self.learning_rate} would fight "

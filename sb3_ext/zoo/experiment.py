@@ -14,6 +14,7 @@ from typing import Any
 import rl_zoo3.exp_manager
 import yaml
 from rl_zoo3.exp_manager import ExperimentManager
+from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER
 from rl_zoo3.utils import ALGOS
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
@@ -133,10 +134,36 @@ class ExtExperimentManager(ExperimentManager):
 
     def _load_trial_zero(self) -> None:
         """RL Zoo takes ``--trial-id 0`` for no trial at all, and would train with the defaults without a word."""
-        if self.storage and self.study_name and self.trial_id == 0:
+        if self.trial_id is None:
+            return
+        if not self.storage or not self.study_name:
+            raise ValueError(
+                f"--trial-id {self.trial_id} needs the --study-name and the --storage that it is a trial of."
+            )
+        if self.trial_id == 0:
             print("Loading trial 0 from Optuna study...")
             trial_hyperparams = self.load_trial(self.storage, self.study_name, self.trial_id)
             self.custom_hyperparams = {**trial_hyperparams, **(self.custom_hyperparams or {})}
+
+    def load_trial(
+        self, storage: str, study_name: str, trial_id: int | None = None, convert: bool = True
+    ) -> dict[str, Any]:
+        if not self._is_ours:
+            return super().load_trial(storage, study_name, trial_id, convert)
+        where = f"study {study_name!r} in {storage}"
+        try:
+            params = super().load_trial(storage, study_name, trial_id, convert=False)
+        except KeyError:
+            raise ValueError(f"There is no {where}: see --study-name and --storage.") from None
+        except IndexError:
+            raise ValueError(f"There is no trial {trial_id} in the {where}: trials count from 0.") from None
+        try:
+            return HYPERPARAMS_CONVERTER[self.algo](params) if convert else params
+        except KeyError as error:
+            raise ValueError(
+                f"Trial {trial_id} of the {where} has no {error}: it was made for another algorithm than {self.algo}, "
+                "or it failed before its parameters were chosen."
+            ) from None
 
 
 def _masked(callback: BaseCallback) -> BaseCallback:

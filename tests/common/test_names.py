@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+from stable_baselines3 import PPO
 
 from sb3_ext import REINFORCE, PPOExt
 from sb3_ext.common.names import check_choice, nearest
@@ -50,3 +51,44 @@ def test_the_signature_shows_the_parameters_of_ppo_too():
 
 def test_positional_arguments_are_those_of_ppo():
     assert PPOExt("MlpPolicy", "CartPole-v1", 1e-4, 64, 32).batch_size == 32
+
+
+def test_the_parameters_of_ppo_come_in_ppos_order_with_their_own_after_them():
+    ours, ppos = list(inspect.signature(PPOExt).parameters), list(inspect.signature(PPO).parameters)
+    assert ours[: len(ppos) - 1] == [name for name in ppos if name != "_init_setup_model"]
+    assert ":param target_kl:" in PPOExt.__doc__ and ":param kl_rollback:" in PPOExt.__doc__
+
+
+def test_a_subclass_is_asked_for_its_own_parameters_too():
+    class Mine(PPOExt):
+        def __init__(self, *args, temperature=1.0, **kwargs):
+            super().__init__(*args, **kwargs)
+
+    with pytest.raises(TypeError, match="Mine has no parameter 'temperatur': did you mean 'temperature'"):
+        Mine("MlpPolicy", "CartPole-v1", temperatur=2.0)
+
+
+@pytest.mark.parametrize(
+    ("policy_kwargs", "meant"),
+    [
+        ({"net_arc": [8]}, "policy_kwargs of MlpPolicy has no parameter 'net_arc': did you mean 'net_arch'"),
+        ({"layer_nrom": True}, "did you mean 'layer_norm'"),
+        (
+            {"features_extractor_class": "NormalizedMlp", "features_extractor_kwargs": {"clp": 5}},
+            "features_extractor_kwargs of NormalizedMlp has no parameter 'clp': did you mean 'clip'",
+        ),
+    ],
+)
+def test_a_typo_in_policy_kwargs_gets_the_nearest_name(policy_kwargs, meant):
+    with pytest.raises(TypeError, match=meant):
+        PPOExt("MlpPolicy", "CartPole-v1", policy_kwargs=policy_kwargs)
+
+
+def test_a_typo_in_the_policys_name_gets_the_nearest_name():
+    with pytest.raises(ValueError, match="did you mean 'MlpPolicy'"):
+        PPOExt("MlpPolic", "CartPole-v1")
+
+
+def test_an_extractor_for_images_refuses_vectors():
+    with pytest.raises(ValueError, match="ImpalaCNN is for images"):
+        PPOExt("MlpPolicy", "CartPole-v1", policy_kwargs={"features_extractor_class": "ImpalaCNN"})

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import FloatSchedule
 from typing_extensions import Self
@@ -84,10 +85,14 @@ class ScheduledAlgorithm(BaseAlgorithm):
         for name, schedule in self._running_schedules():
             if isinstance(schedule, Schedule):
                 schedule.bind(total_timesteps)
-            value = float(schedule(self._current_progress_remaining))
-            self.logger.record(f"schedule/{name}", value)
             if name in self.schedules:
-                self._set_scheduled(name, value)
+                self._set_scheduled(name, float(schedule(self._current_progress_remaining)))
+
+    def _update_learning_rate(self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer) -> None:
+        super()._update_learning_rate(optimizers)
+        # Each update starts with this: what is logged here is in one table with the other numbers of the update
+        for name, schedule in self._running_schedules():
+            self.logger.record(f"schedule/{name}", float(schedule(self._current_progress_remaining)))
 
     def _set_scheduled(self, name: str, value: float) -> None:
         setattr(self, name, value)

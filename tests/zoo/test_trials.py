@@ -1,0 +1,52 @@
+"""--trial-id: mistakes with studies are told, not passed over or answered with a traceback."""
+
+import argparse
+
+import optuna
+import pytest
+import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
+from rl_zoo3 import exp_manager
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return f"sqlite:///{tmp_path / 'study.db'}"
+
+
+@pytest.fixture
+def study(storage):
+    study = optuna.create_study(storage=storage, study_name="mine")
+    study.enqueue_trial({"x": 0.5})
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    return study
+
+
+def read(storage, study_name, trial_id):
+    manager = exp_manager.ExperimentManager(
+        argparse.Namespace(),
+        "ppo_ext",
+        "CartPole-v1",
+        "logs",
+        storage=storage,
+        study_name=study_name,
+        trial_id=trial_id,
+    )
+    return manager.read_hyperparameters()
+
+
+@pytest.mark.parametrize(
+    ("study_name", "trial_id", "said"),
+    [
+        ("mien", 0, "There is no study 'mien'"),
+        ("mine", 7, "There is no trial 7 in the study 'mine'"),
+        ("mine", 0, "another algorithm than ppo_ext"),
+    ],
+)
+def test_a_mistake_is_told(study, storage, study_name, trial_id, said):
+    with pytest.raises(ValueError, match=said):
+        read(storage, study_name, trial_id)
+
+
+def test_a_trial_needs_its_study():
+    with pytest.raises(ValueError, match="--trial-id 3 needs the --study-name and the --storage"):
+        read(None, None, 3)
