@@ -11,11 +11,12 @@ from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.names import extends
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
+from sb3_ext.fast.algorithm import FastAlgorithm
 
 __all__ = ["A2CExt"]
 
 
-class A2CExt(ExtAlgorithm, A2C):
+class A2CExt(FastAlgorithm, ExtAlgorithm, A2C):
     """
     Advantage Actor Critic, with a schedule wherever a number may stand and the KL divergence of each update logged. It
     takes A2C's parameters, and trains as SB3's :class:`~stable_baselines3.A2C` does from the same seed.
@@ -23,7 +24,7 @@ class A2CExt(ExtAlgorithm, A2C):
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
     schedulable: ClassVar[tuple[str, ...]] = ("ent_coef", "vf_coef", "max_grad_norm", "gamma", "gae_lambda")
-    __init__ = extends(A2C.__init__)(A2C.__init__)
+    __init__ = extends(A2C.__init__)(FastAlgorithm.__init__)
 
     def train(self) -> None:
         super().train()

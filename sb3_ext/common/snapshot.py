@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Protocol
 
 from stable_baselines3.common.policies import BasePolicy
 
-__all__ = ["PolicySnapshot"]
+__all__ = ["PolicySnapshot", "Snapshot"]
+
+
+class Snapshot(Protocol):
+    """Something to go back to."""
+
+    def restore(self) -> None:
+        """Go back to it."""
 
 
 class PolicySnapshot:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stable_baselines3.common.policies import BasePolicy
-
-from sb3_ext.common.snapshot import PolicySnapshot
+from sb3_ext.common.snapshot import Snapshot
 
 __all__ = ["KL_STOP_SCOPES", "KLGuard"]
 
@@ -18,26 +16,31 @@ class KLGuard:
     Guards one update, and is thrown away after it: a stop can't leak into the next update. Afterwards ``stopped`` says
     whether it ended the update, and ``last_kl`` what it measured last, before any rollback.
 
-    :param policy: the policy that is updated
     :param limit: the largest KL divergence allowed; ``None`` allows all
     :param scope: ``"minibatch"`` looks at each minibatch before its step, ``"epoch"`` at the whole rollout after each
         epoch
     :param rollback: on a stop, go back to the last parameters and optimizer state seen to be inside the limit
     :param rollout_kl: measures the KL divergence over the whole rollout
+    :param take_snapshot: copies the policy and its optimizer, to go back to
     """
 
     def __init__(
-        self, policy: BasePolicy, limit: float | None, scope: str, rollback: bool, rollout_kl: Callable[[], float]
+        self,
+        limit: float | None,
+        scope: str,
+        rollback: bool,
+        rollout_kl: Callable[[], float],
+        take_snapshot: Callable[[], Snapshot],
     ) -> None:
         self.stopped = False
         self.last_kl = 0.0
-        self._policy = policy
         self._limit = limit
         self._by_minibatch = limit is not None and scope == "minibatch"
         self._by_epoch = limit is not None and scope == "epoch"
         self._rollback = limit is not None and rollback
         self._rollout_kl = rollout_kl
-        self._inside: PolicySnapshot | None = PolicySnapshot(policy) if self._rollback else None
+        self._take_snapshot = take_snapshot
+        self._inside = take_snapshot() if self._rollback else None
 
     def stops_before_step(self, minibatch_kl: float) -> bool:
         """
@@ -70,4 +73,4 @@ class KLGuard:
             assert self._inside is not None
             self._inside.restore()
         else:
-            self._inside = PolicySnapshot(self._policy)
+            self._inside = self._take_snapshot()

@@ -11,23 +11,35 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
+from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.names import described_parameters, extends
 from sb3_ext.common.policies import LSTM_POLICIES, MASKABLE_POLICIES, POLICIES
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch
+from sb3_ext.fast.algorithm import FastAlgorithm
+from sb3_ext.fast.rollouts import DeferringRolloutBuffer
+from sb3_ext.ppo_ext.loss import LossSettings
+from sb3_ext.ppo_ext.steps import FastSteps, MinibatchSteps
 from sb3_ext.ppo_ext.update import PPOUpdate
 
 __all__ = ["MaskablePPOExt", "PPOExt", "RecurrentPPOExt"]
 
 
-class PPOExt(PPOUpdate, PPO):
+class PPOExt(FastAlgorithm, PPOUpdate, PPO):
     __doc__ = f"""
     Proximal Policy Optimization with extras. With all of them off, as by default, it trains exactly as SB3's
     :class:`~stable_baselines3.PPO` does from the same seed; all of PPO's parameters are taken too.
     {PPOUpdate.__doc__}
+{described_parameters(FastAlgorithm)}
 {described_parameters(PPO)}"""
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
-    __init__ = extends(PPO.__init__)(PPOUpdate.__init__)
+    __init__ = extends(extends(PPO.__init__)(PPOUpdate.__init__))(FastAlgorithm.__init__)
+
+    def _make_steps(self, settings: LossSettings, metrics: MinibatchMetrics) -> MinibatchSteps:
+        policy = self.fast_policy
+        if policy is None or type(self.rollout_buffer) is not DeferringRolloutBuffer:
+            return super()._make_steps(settings, metrics)
+        return FastSteps(policy, self.rollout_buffer, self.batch_size, settings, metrics)
 
 
 class RecurrentPPOExt(PPOUpdate, RecurrentPPO):

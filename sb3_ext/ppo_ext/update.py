@@ -17,14 +17,14 @@ from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, 
 from stable_baselines3.common.utils import explained_variance, update_learning_rate
 
 from sb3_ext.common.algorithm import ExtAlgorithm
-from sb3_ext.common.diagnostics import MinibatchMetrics, approx_kl, clip_fraction
-from sb3_ext.common.gradients import optimize
+from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.names import check_choice, read_number
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, in_order, rollout_kl
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
 from sb3_ext.ppo_ext.kl_guard import KL_STOP_SCOPES, KLGuard
-from sb3_ext.ppo_ext.loss import VALUE_LOSSES, LossSettings, LossTerms, ppo_loss
+from sb3_ext.ppo_ext.loss import VALUE_LOSSES, LossSettings
 from sb3_ext.ppo_ext.popart import PopArtHead
+from sb3_ext.ppo_ext.steps import MinibatchSteps, PlainSteps
 
 __all__ = ["PPOUpdate"]
 
@@ -154,34 +154,44 @@ class PPOUpdate(ExtAlgorithm):
         if isinstance(self.policy.value_net, PopArtHead):
             self.policy.value_net.update_statistics(th.as_tensor(self.rollout_buffer.returns, device=self.device))
         settings = self._loss_settings()
-        limit = None if self.target_kl is None else self.kl_stop_factor * self.target_kl
-        guard = KLGuard(self.policy, limit, self.kl_stop_scope, self.kl_rollback, self._rollout_kl)
         metrics = MinibatchMetrics()
+        steps = self._make_steps(settings, metrics)
+        limit = None if self.target_kl is None else self.kl_stop_factor * self.target_kl
+        guard = KLGuard(limit, self.kl_stop_scope, self.kl_rollback, self._rollout_kl, steps.take_snapshot)
 
         n_steps = 0
         for _ in range(self.n_epochs):
             n_steps_before = n_steps
-            n_steps += self._train_epoch(settings, guard, metrics)
+            n_steps += self._train_epoch(steps, guard)
             # An epoch that was stopped before its first step changed nothing
             self._n_updates += int(n_steps > n_steps_before)
             if guard.stopped or guard.stops_after_epoch():
                 break
         guard.after_last_epoch()
+        steps.finish()
 
         self._n_kl_stops += int(guard.stopped)
         self._adapt_learning_rate(guard)
         self._log_losses(metrics, settings)
         self._log_kl(metrics, guard, n_steps)
 
-    def _train_epoch(self, settings: LossSettings, guard: KLGuard, metrics: MinibatchMetrics) -> int:
+    def _make_steps(self, settings: LossSettings, metrics: MinibatchMetrics) -> MinibatchSteps:
+        """What is done with a minibatch; a variant of PPO may have other means."""
+        return PlainSteps(
+            self.policy,
+            lambda: self.rollout_buffer.get(self.batch_size),
+            lambda batch: self._normalized(*self._evaluate(batch)),
+            settings,
+            metrics,
+        )
+
+    def _train_epoch(self, steps: MinibatchSteps, guard: KLGuard) -> int:
         """One pass over the rollout; returns how many gradient steps it made."""
         n_steps = 0
-        for batch in self.rollout_buffer.get(self.batch_size):
-            terms = ppo_loss(*self._normalized(*self._evaluate(batch)), settings)
-            minibatch_kl = self._collect_metrics(metrics, terms, settings)
-            if guard.stops_before_step(minibatch_kl):
+        for batch in steps.epoch():
+            if guard.stops_before_step(steps.look(batch)):
                 break
-            metrics.add(**optimize(self.policy, terms.total, self.max_grad_norm))
+            steps.apply(self.max_grad_norm)
             n_steps += 1
         return n_steps
 
@@ -246,20 +256,6 @@ class PPOUpdate(ExtAlgorithm):
             normalize_advantage=self.normalize_advantage,
             value_loss=self.value_loss,
         )
-
-    @staticmethod
-    @th.no_grad()
-    def _collect_metrics(metrics: MinibatchMetrics, terms: LossTerms, settings: LossSettings) -> float:
-        kl = approx_kl(terms.log_ratio).item()
-        metrics.add(
-            approx_kl=kl,
-            clip_fraction=clip_fraction(th.exp(terms.log_ratio), settings.clip_range).item(),
-            policy_gradient_loss=terms.policy.item(),
-            value_loss=terms.value.item(),
-            entropy_loss=terms.entropy.item(),
-            loss=terms.total.item(),
-        )
-        return kl
 
     def _log_losses(self, metrics: MinibatchMetrics, settings: LossSettings) -> None:
         for name in metrics.names:

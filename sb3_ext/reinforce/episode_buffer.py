@@ -16,6 +16,7 @@ from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
 from sb3_ext.common.returns import reward_to_go
+from sb3_ext.fast.rollouts import DeferringBuffer
 
 __all__ = ["DictEpisodeBuffer", "EpisodeBuffer"]
 
@@ -25,7 +26,7 @@ Columns = dict[str, np.ndarray]
 _OBS = "observations"
 
 
-class EpisodeBuffer(RolloutBuffer):
+class EpisodeBuffer(DeferringBuffer, RolloutBuffer):
     """
     :param max_episode_steps: an episode that is longer is given out in parts of at least this many steps, each
         bootstrapped from the value function; ``None`` waits for as long as an episode lasts
@@ -56,6 +57,7 @@ class EpisodeBuffer(RolloutBuffer):
         :param last_values: value of the observation after the rollout, for each environment
         :param dones: whether the rollout's last step ended an episode, for each environment
         """
+        self._fill_in()
         # SB3 marks a step that starts an episode; the step before it ended one.
         ends = np.concatenate([self.episode_starts[1:], dones[None]]).astype(bool)
         self._end_abandoned_episodes()

@@ -20,6 +20,7 @@ from sb3_ext.common.gradients import optimize_apart
 from sb3_ext.common.names import check_choice, extends
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
+from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
 
 __all__ = ["REINFORCE"]
@@ -31,7 +32,7 @@ NORMALIZATIONS = ("off", "batch", "rollout")
 _MANY_ROLLOUTS_WAITING = 50
 
 
-class REINFORCE(ExtAlgorithm):
+class REINFORCE(FastAlgorithm, ExtAlgorithm):
     """
     REINFORCE (Williams, 1992) on whole episodes from vectorised environments.
 
@@ -58,6 +59,7 @@ class REINFORCE(ExtAlgorithm):
         bounds the memory where episodes hardly ever end
     :param use_sde: Whether to use generalized State Dependent Exploration (gSDE)
     :param sde_sample_freq: Sample a new noise matrix every n steps when using gSDE
+    :param fast: take the fast path where it applies
     :param kwargs: parameters of SB3's :class:`~stable_baselines3.common.on_policy_algorithm.OnPolicyAlgorithm`
     """
 
@@ -82,12 +84,13 @@ class REINFORCE(ExtAlgorithm):
         max_episode_steps: int | None = None,
         use_sde: bool = False,
         sde_sample_freq: int = -1,
+        fast: bool = True,
         _init_setup_model: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(
             policy,
-            env,  # type: ignore[arg-type]
+            env,
             learning_rate=learning_rate,
             n_steps=n_steps,
             gamma=gamma,
@@ -98,6 +101,7 @@ class REINFORCE(ExtAlgorithm):
             use_sde=use_sde,
             sde_sample_freq=sde_sample_freq,
             supported_action_spaces=(spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary),
+            fast=fast,
             _init_setup_model=False,
             **kwargs,
         )

@@ -1,0 +1,70 @@
+"""How an algorithm takes the fast path: when it applies, for which rollouts, and what it says about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium import spaces
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.fast.applies import why_not
+from sb3_ext.fast.policy import FastPolicy
+from sb3_ext.fast.rollouts import DeferringBuffer, DeferringRolloutBuffer, acting_with
+
+__all__ = ["FastAlgorithm"]
+
+
+class FastAlgorithm(OnPolicyAlgorithm):
+    """
+    Mixin, first in the bases.
+
+    :param fast: take the fast path where it applies
+    """
+
+    fast: bool
+    _fast_policy: FastPolicy | None = None
+    _told_why_not_fast = False
+
+    def __init__(self, *args: Any, fast: bool = True, **kwargs: Any) -> None:
+        self.fast = fast
+        super().__init__(*args, **kwargs)
+
+    def _setup_model(self) -> None:
+        given = self.rollout_buffer_class
+        if given is None and not isinstance(self.observation_space, spaces.Dict):
+            self.rollout_buffer_class = DeferringRolloutBuffer
+        super()._setup_model()
+        self.rollout_buffer_class = given  # what is saved with the model loads without us
+
+    @property
+    def fast_policy(self) -> FastPolicy | None:
+        """The policy on the fast path; ``None`` where that does not apply."""
+        if not self.fast:
+            return None
+        if self._fast_policy is None or not self._fast_policy.is_bound():
+            reason = why_not(self)
+            if reason is not None:
+                self._tell_why_not(reason)
+                return None
+            self._fast_policy = FastPolicy(self.policy)
+        return self._fast_policy
+
+    def _tell_why_not(self, reason: str) -> None:
+        if not self._told_why_not_fast and self.verbose >= 1:
+            self._told_why_not_fast = True
+            print(f"{type(self).__name__} takes the plain path, not the fast one, because {reason}.")
+
+    def collect_rollouts(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, *args: Any, **kwargs: Any
+    ) -> bool:
+        fast_policy = self.fast_policy
+        if fast_policy is None or not isinstance(rollout_buffer, DeferringBuffer):
+            return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
+        with acting_with(self, fast_policy.act, rollout_buffer, fast_policy.evaluate_rollout):
+            return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_fast_policy", "_told_why_not_fast"]

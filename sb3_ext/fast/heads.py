@@ -1,0 +1,137 @@
+"""Action distributions on plain arrays: samples, log-probabilities, entropies, and their gradients in closed form.
+
+Random numbers are drawn by the same calls of torch as in SB3's distributions, so that a seed gives the same actions.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from torch import nn
+
+__all__ = ["CategoricalHead", "GaussianHead", "Head", "make_head"]
+
+
+class Head(ABC):
+    """One kind of distribution over actions, from the output of the actor's last layer."""
+
+    @abstractmethod
+    def sample(self, outputs: th.Tensor) -> np.ndarray:
+        """
+        :param outputs: the last layer's, one row an environment
+        :return: actions as SB3 hands them to the environment, before they are clipped
+        """
+
+    @abstractmethod
+    def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """
+        :param outputs: the last layer's
+        :param actions: as they are in the rollout buffer, one row a sample
+        :return: log-probability of each action, and entropy of each distribution
+        """
+
+    @abstractmethod
+    def backward(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> th.Tensor:
+        """
+        :param log_prob_gradient: gradient of the loss with respect to each log-probability that was evaluated last
+        :param entropy_gradient: that with respect to each entropy, the same for all
+        :return: gradient with respect to the outputs
+        """
+
+
+class CategoricalHead(Head):
+    """
+    For Discrete and MultiDiscrete actions.
+
+    :param sizes: the number of choices of each part of an action
+    :param is_single: an action is one number, not a row of them
+    """
+
+    def __init__(self, sizes: list[int], is_single: bool) -> None:
+        self._sizes = sizes
+        self._is_single = is_single
+        self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def sample(self, outputs: th.Tensor) -> np.ndarray:
+        if self._is_single:
+            return th.multinomial(th.softmax(outputs, 1), 1, True).numpy()[:, 0]
+        parts = [th.multinomial(th.softmax(part, 1), 1, True) for part in outputs.split(self._sizes, 1)]
+        return th.cat(parts, 1).numpy()
+
+    def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self._parts = []
+        log_prob = entropy = np.zeros(len(outputs), np.float32)
+        rows = np.arange(len(outputs))
+        for i, part in enumerate(outputs.split(self._sizes, 1)):
+            log_probs = th.log_softmax(part, 1).numpy()
+            probs = np.exp(log_probs)
+            chosen = actions[:, i].astype(np.int64)
+            part_entropy = -np.einsum("ij,ij->i", probs, log_probs)
+            self._parts.append((probs, log_probs, chosen, part_entropy))
+            log_prob = log_prob + log_probs[rows, chosen]
+            entropy = entropy + part_entropy
+        return log_prob, entropy
+
+    def backward(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> th.Tensor:
+        gradients = []
+        rows = np.arange(len(log_prob_gradient))
+        for probs, log_probs, chosen, entropy in self._parts:
+            gradient = probs * -log_prob_gradient[:, None]
+            gradient[rows, chosen] += log_prob_gradient
+            if entropy_gradient:
+                gradient -= (entropy_gradient * probs) * (log_probs + entropy[:, None])
+            gradients.append(gradient)
+        return th.from_numpy(gradients[0] if len(gradients) == 1 else np.concatenate(gradients, 1))
+
+
+class GaussianHead(Head):
+    """
+    For Box actions, with a standard deviation that does not depend on the observation.
+
+    :param log_std: its logarithm, with a gradient to write to
+    """
+
+    def __init__(self, log_std: nn.Parameter) -> None:
+        assert log_std.grad is not None, "give the parameters a gradient first: see sb3_ext.fast.flat"
+        self._log_std = log_std.detach()
+        self._log_std_gradient = log_std.grad
+        self._deviations = self._inverse_variance = np.zeros(0, np.float32)
+
+    def sample(self, outputs: th.Tensor) -> np.ndarray:
+        noise = th.normal(th.zeros_like(outputs), th.ones_like(outputs))
+        return (outputs + noise * self._log_std.exp()).numpy()
+
+    def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        log_std = self._log_std.numpy()
+        self._deviations = actions - outputs.numpy()
+        self._inverse_variance = np.exp(-2 * log_std)
+        constant = np.float32(log_std.sum() + 0.5 * math.log(2 * math.pi) * len(log_std))
+        log_prob = -0.5 * (self._deviations**2 @ self._inverse_variance) - constant
+        entropy = np.full(len(outputs), constant + 0.5 * len(log_std), np.float32)
+        return log_prob, entropy
+
+    def backward(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> th.Tensor:
+        scaled = self._deviations * self._inverse_variance
+        squares = scaled * self._deviations
+        gradient = self._log_std_gradient.numpy()
+        np.copyto(gradient, log_prob_gradient @ (squares - 1) + entropy_gradient * len(squares))
+        return th.from_numpy(scaled * log_prob_gradient[:, None])
+
+
+def make_head(action_space: spaces.Space, log_std: nn.Parameter | None) -> Head | None:
+    """
+    :param action_space: the environment's
+    :param log_std: the policy's, if it has one
+    :return: the head for it; ``None`` when there is none
+    """
+    if isinstance(action_space, spaces.Discrete):
+        return CategoricalHead([int(action_space.n)], is_single=True)
+    if isinstance(action_space, spaces.MultiDiscrete) and action_space.nvec.ndim == 1:
+        return CategoricalHead([int(n) for n in action_space.nvec], is_single=False)
+    if isinstance(action_space, spaces.Box) and log_std is not None and len(action_space.shape) == 1:
+        return GaussianHead(log_std)
+    return None

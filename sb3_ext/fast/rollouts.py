@@ -1,0 +1,99 @@
+"""Rollouts in which acting needs only the actor: values and log-probabilities are computed for all steps at the end.
+
+SB3's own loop collects them. It asks the policy's ``forward`` for actions, values and log-probabilities at each step;
+here it is given the actions alone, and a buffer that fills in the rest when the rollout is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+__all__ = ["DeferringBuffer", "DeferringRolloutBuffer", "acting_with"]
+
+#: Gives values and log-probabilities of a rollout's observations and actions.
+Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+class DeferringBuffer(RolloutBuffer):
+    """
+    Mixin, before a rollout buffer in the bases. With values, it is that buffer; a step added without gets its value and
+    its log-probability at the end of the rollout.
+    """
+
+    #: Set for the time of a rollout
+    evaluate: Evaluate | None = None
+
+    def add(
+        self,
+        obs: np.ndarray,
+        action: np.ndarray,
+        reward: np.ndarray,
+        episode_start: np.ndarray,
+        value: th.Tensor | None,
+        log_prob: th.Tensor | None,
+    ) -> None:
+        if value is not None and log_prob is not None:
+            super().add(obs, action, reward, episode_start, value, log_prob)
+            return
+        assert self.evaluate is not None
+        step = self.pos
+        self.observations[step] = obs.reshape(self.observations[step].shape)
+        self.actions[step] = action.reshape(self.actions[step].shape)
+        self.rewards[step] = reward
+        self.episode_starts[step] = episode_start
+        self.pos += 1
+        self.full = self.pos == self.buffer_size
+
+    def compute_returns_and_advantage(self, last_values: th.Tensor, dones: np.ndarray) -> None:
+        self._fill_in()
+        super().compute_returns_and_advantage(last_values, dones)
+
+    def _fill_in(self) -> None:
+        if self.evaluate is not None:
+            n = self.buffer_size * self.n_envs
+            observations = self.observations.reshape(n, *self.observations.shape[2:])
+            values, log_probs = self.evaluate(observations, self.actions.reshape(n, -1))
+            self.values[:] = values.reshape(self.values.shape)
+            self.log_probs[:] = log_probs.reshape(self.log_probs.shape)
+
+
+class DeferringRolloutBuffer(DeferringBuffer, RolloutBuffer):
+    """SB3's buffer, with that."""
+
+
+@contextmanager
+def acting_with(
+    algorithm: OnPolicyAlgorithm, act: Callable[[th.Tensor], th.Tensor], buffer: DeferringBuffer, evaluate: Evaluate
+) -> Iterator[None]:
+    """
+    For the time of a rollout, let an algorithm's policy only act when the rollout's loop asks it. Callbacks that ask it
+    something themselves get the usual answer.
+
+    :param algorithm: collects the rollout
+    :param act: gives actions for observations
+    :param buffer: the buffer that is filled
+    :param evaluate: gives the values and log-probabilities that were left out
+    """
+    policy = algorithm.policy
+    full_forward = policy.forward
+
+    def forward(observations: th.Tensor, *args: Any, **kwargs: Any) -> tuple[th.Tensor, Any, Any]:
+        last = algorithm._last_obs
+        if isinstance(last, np.ndarray) and observations.data_ptr() == last.ctypes.data:
+            return act(observations), None, None
+        return full_forward(observations, *args, **kwargs)
+
+    policy.forward = forward  # type: ignore[method-assign, assignment]
+    buffer.evaluate = evaluate
+    try:
+        yield
+    finally:
+        del policy.forward
+        buffer.evaluate = None

@@ -1,0 +1,84 @@
+"""PPO's loss on plain arrays, with its gradient in closed form: what `sb3_ext.ppo_ext.loss` computes with autograd."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sb3_ext.ppo_ext.loss import LossSettings
+
+__all__ = ["LossGradient", "Samples", "ppo_loss_gradient"]
+
+
+class Samples(NamedTuple):
+    """What the loss needs to know of a minibatch beside the policy's answers."""
+
+    old_values: np.ndarray
+    old_log_prob: np.ndarray
+    advantages: np.ndarray
+    returns: np.ndarray
+
+
+class LossGradient(NamedTuple):
+    """Gradients of the loss with respect to the policy's answers, and what is logged of it."""
+
+    log_prob: np.ndarray
+    #: The same for each sample
+    entropy: float
+    values: np.ndarray
+    metrics: dict[str, float]
+
+
+def ppo_loss_gradient(
+    values: np.ndarray, log_prob: np.ndarray, entropy: np.ndarray, samples: Samples, settings: LossSettings
+) -> LossGradient:
+    """
+    :param values: the critic's answers
+    :param log_prob: log-probabilities of the actions taken
+    :param entropy: entropies of the distributions
+    :param samples: the minibatch
+    :param settings: hyperparameters of the loss
+    """
+    n = len(values)
+    advantages = samples.advantages
+    if settings.normalize_advantage and n > 1:
+        advantages = (advantages - advantages.mean()) / (advantages.std(ddof=1) + np.float32(1e-8))
+    log_ratio = log_prob - samples.old_log_prob
+    ratio = np.exp(log_ratio)
+    surrogate = advantages * ratio
+    clipped_surrogate = advantages * np.clip(ratio, 1 - settings.clip_range, 1 + settings.clip_range)
+    policy_loss = -float(np.minimum(surrogate, clipped_surrogate).mean())
+    log_prob_gradient = surrogate * (surrogate <= clipped_surrogate) * np.float32(-1 / n)
+
+    value_loss, values_gradient = _value_loss(values, samples, settings)
+    entropy_loss = -float(entropy.mean())
+    metrics = {
+        "approx_kl": float(np.mean((ratio - 1) - log_ratio)),
+        "clip_fraction": float(np.mean(np.abs(ratio - 1) > settings.clip_range)),
+        "policy_gradient_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy_loss": entropy_loss,
+        "loss": policy_loss + settings.ent_coef * entropy_loss + settings.vf_coef * value_loss,
+    }
+    return LossGradient(log_prob_gradient, -settings.ent_coef / n, values_gradient, metrics)
+
+
+def _value_loss(values: np.ndarray, samples: Samples, settings: LossSettings) -> tuple[float, np.ndarray]:
+    """The value loss, and the gradient of its share of the whole loss."""
+    scale = np.float32(settings.vf_coef / len(values))
+    inside = None
+    if settings.clip_range_vf is not None:
+        change = values - samples.old_values
+        clipped = np.clip(change, -settings.clip_range_vf, settings.clip_range_vf)
+        inside = change == clipped
+        values = samples.old_values + clipped
+    errors = values - samples.returns
+    if settings.value_loss == "huber":
+        gradient = np.clip(errors, -1, 1)
+        loss = float(np.mean(gradient * (errors - 0.5 * gradient)))
+    else:
+        gradient = 2 * errors
+        loss = float(np.mean(errors * errors))
+    gradient = gradient * scale
+    return loss, gradient if inside is None else gradient * inside

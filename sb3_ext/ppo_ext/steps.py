@@ -1,0 +1,161 @@
+"""One minibatch of an update: what is done with it, by SB3's general means or on the fast path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import RolloutBufferSamples
+
+from sb3_ext.common.diagnostics import MinibatchMetrics, approx_kl, clip_fraction
+from sb3_ext.common.gradients import optimize
+from sb3_ext.common.policy_output import PolicyOutput
+from sb3_ext.common.snapshot import PolicySnapshot, Snapshot
+from sb3_ext.fast.policy import FastPolicy
+from sb3_ext.ppo_ext.loss import LossSettings, LossTerms, ppo_loss
+from sb3_ext.ppo_ext.loss_gradient import LossGradient, Samples, ppo_loss_gradient
+
+__all__ = ["FastSteps", "MinibatchSteps", "PlainSteps"]
+
+
+class MinibatchSteps(Protocol):
+    """What an update asks for, minibatch by minibatch."""
+
+    def epoch(self) -> Iterator[Any]:
+        """:return: the rollout's minibatches, shuffled"""
+
+    def look(self, batch: Any) -> float:
+        """
+        Compute the loss, and log it.
+
+        :param batch: a minibatch
+        :return: KL divergence on it
+        """
+
+    def apply(self, max_grad_norm: float) -> None:
+        """
+        Make the step for the minibatch that was looked at.
+
+        :param max_grad_norm: the largest norm of the gradient
+        """
+
+    def take_snapshot(self) -> Snapshot:
+        """:return: a copy of the policy and its optimizer, to go back to"""
+
+    def finish(self) -> None:
+        """The update has made its last step."""
+
+
+class PlainSteps:
+    """
+    :param policy: the policy that is updated
+    :param minibatches: starts an epoch
+    :param evaluate: asks the policy about a minibatch, and gives its samples with the answer
+    :param settings: hyperparameters of the loss
+    :param metrics: where to log
+    """
+
+    def __init__(
+        self,
+        policy: BasePolicy,
+        minibatches: Callable[[], Iterator[Any]],
+        evaluate: Callable[[Any], tuple[PolicyOutput, RolloutBufferSamples]],
+        settings: LossSettings,
+        metrics: MinibatchMetrics,
+    ) -> None:
+        self._policy, self._evaluate = policy, evaluate
+        self._settings, self._metrics = settings, metrics
+        self._loss = th.zeros(())
+        self.epoch = minibatches
+
+    def look(self, batch: Any) -> float:
+        terms = ppo_loss(*self._evaluate(batch), self._settings)
+        self._loss = terms.total
+        return self._log(terms)
+
+    def apply(self, max_grad_norm: float) -> None:
+        self._metrics.add(**optimize(self._policy, self._loss, max_grad_norm))
+
+    def take_snapshot(self) -> Snapshot:
+        return PolicySnapshot(self._policy)
+
+    def finish(self) -> None:
+        pass
+
+    @th.no_grad()
+    def _log(self, terms: LossTerms) -> float:
+        kl = approx_kl(terms.log_ratio).item()
+        self._metrics.add(
+            approx_kl=kl,
+            clip_fraction=clip_fraction(th.exp(terms.log_ratio), self._settings.clip_range).item(),
+            policy_gradient_loss=terms.policy.item(),
+            value_loss=terms.value.item(),
+            entropy_loss=terms.entropy.item(),
+            loss=terms.total.item(),
+        )
+        return kl
+
+
+class FastSteps:
+    """
+    :param policy: the policy that is updated
+    :param buffer: the rollout
+    :param batch_size: size of the minibatches
+    :param settings: hyperparameters of the loss
+    :param metrics: where to log
+    """
+
+    def __init__(
+        self,
+        policy: FastPolicy,
+        buffer: RolloutBuffer,
+        batch_size: int,
+        settings: LossSettings,
+        metrics: MinibatchMetrics,
+    ) -> None:
+        self._policy, self._batch_size = policy, batch_size
+        self._settings, self._metrics = settings, metrics
+        policy.start_update()
+        _put_in_a_row(buffer)
+        self._observations = buffer.observations.reshape(len(buffer.observations), -1).astype(np.float32, copy=False)
+        self._actions = buffer.actions
+        columns = (buffer.values, buffer.log_probs, buffer.advantages, buffer.returns)
+        self._columns = np.stack([column.reshape(-1) for column in columns], axis=1)
+        self._gradient = LossGradient(np.zeros(0), 0.0, np.zeros(0), {})
+
+    def epoch(self) -> Iterator[np.ndarray]:
+        # The random numbers that RolloutBuffer.get draws
+        indices = np.random.permutation(len(self._observations))
+        for start in range(0, len(indices), self._batch_size):
+            yield indices[start : start + self._batch_size]
+
+    def look(self, batch: np.ndarray) -> float:
+        observations = th.from_numpy(self._observations[batch])
+        values, log_prob, entropy = self._policy.evaluate(observations, self._actions[batch])
+        samples = Samples(*np.ascontiguousarray(self._columns[batch].T))
+        self._gradient = ppo_loss_gradient(values, log_prob, entropy, samples, self._settings)
+        self._metrics.add(**self._gradient.metrics)
+        return self._gradient.metrics["approx_kl"]
+
+    def apply(self, max_grad_norm: float) -> None:
+        gradient = self._gradient
+        self._policy.backward(gradient.values, gradient.log_prob, gradient.entropy)
+        self._metrics.add(**self._policy.step(max_grad_norm))
+
+    def take_snapshot(self) -> Snapshot:
+        return self._policy.take_snapshot()
+
+    def finish(self) -> None:
+        self._policy.finish_update()
+
+
+def _put_in_a_row(buffer: RolloutBuffer) -> None:
+    """What RolloutBuffer.get does when it is called first."""
+    if not buffer.generator_ready:
+        for name in ("observations", "actions", "values", "log_probs", "advantages", "returns"):
+            setattr(buffer, name, buffer.swap_and_flatten(getattr(buffer, name)))
+        buffer.generator_ready = True

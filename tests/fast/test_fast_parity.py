@@ -1,0 +1,158 @@
+"""On the fast path, training is what it is on the plain one: the same actions, minibatches and parameters."""
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+import torch as th
+from conftest import ACTION_SPACES, RandomEnv
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+
+from sb3_ext import REINFORCE, A2CExt, PPOExt
+
+pytestmark = pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
+PPO_SETTINGS = {"n_steps": 32, "batch_size": 16, "n_epochs": 3}
+
+
+def make(algorithm, env, **kwargs):
+    return algorithm("MlpPolicy", make_vec_env(env, n_envs=2, seed=3), seed=3, device="cpu", **kwargs)
+
+
+def assert_close(ours, theirs):
+    assert np.allclose(ours._last_obs, theirs._last_obs, rtol=1e-3, atol=1e-4)
+    expected = theirs.policy.state_dict()
+    for name, value in ours.policy.state_dict().items():
+        assert th.allclose(value, expected[name], rtol=1e-4, atol=1e-5), name
+    ours_state, state = ours.policy.optimizer.state_dict()["state"], theirs.policy.optimizer.state_dict()["state"]
+    for i, entry in state.items():
+        for name, value in entry.items():
+            assert th.allclose(ours_state[i][name], value, rtol=1e-2, atol=1e-4), name
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"clip_range_vf": 0.1, "ent_coef": 0.01, "normalize_advantage": False},
+        {"learning_rate": lambda progress: 1e-3 * progress, "clip_range": lambda progress: 0.1 + 0.1 * progress},
+        {"batch_size": 20},
+        {"target_kl": 0.004, "learning_rate": 1e-2},
+        {"policy_kwargs": {"net_arch": {"pi": [16], "vf": [32, 8]}, "activation_fn": th.nn.ReLU}},
+        {"policy_kwargs": {"net_arch": []}},
+        {"policy_kwargs": {"optimizer_class": th.optim.RMSprop}},
+    ],
+    ids=["defaults", "value_clipping", "schedules", "stub", "target_kl", "networks", "no_hidden", "rmsprop"],
+)
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+def test_the_parameters_are_those_of_ppo_after_several_updates(env, kwargs):
+    ours, stock = (make(algorithm, env, **{**PPO_SETTINGS, **kwargs}).learn(256) for algorithm in (PPOExt, PPO))
+    assert ours.fast_policy is not None
+    assert_close(ours, stock)
+
+
+@pytest.mark.parametrize("actions", ["Discrete", "MultiDiscrete", "Box"])
+@pytest.mark.parametrize("observations", [spaces.Box(0, 255, (8,), np.uint8), spaces.Box(-1, 1, (2, 3), np.float64)])
+def test_the_parameters_are_those_of_ppo_in_other_spaces(observations, actions):
+    def env():
+        return RandomEnv(observations, ACTION_SPACES[actions])
+
+    ours, stock = (make(algorithm, env, **PPO_SETTINGS).learn(256) for algorithm in (PPOExt, PPO))
+    assert ours.fast_policy is not None
+    assert_close(ours, stock)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kwargs"), [(REINFORCE, {"n_steps": 64, "batch_size": 32}), (A2CExt, {"n_steps": 8})]
+)
+def test_the_other_algorithms_are_the_same_on_both_paths(algorithm, kwargs):
+    fast, plain = (make(partial(algorithm, fast=fast), "CartPole-v1", **kwargs).learn(1024) for fast in (True, False))
+    assert fast.fast_policy is not None
+    assert_close(fast, plain)
+
+
+@pytest.mark.parametrize("scope", ["minibatch", "epoch"])
+def test_rollback_and_the_adaptive_learning_rate_are_the_same_on_both_paths(scope):
+    kwargs = {"target_kl": 0.002, "kl_rollback": True, "kl_stop_scope": scope, "kl_adaptive_lr": 0.002}
+    kwargs["learning_rate"] = 1e-2
+    fast, plain = (
+        make(partial(PPOExt, fast=fast), "CartPole-v1", **PPO_SETTINGS, **kwargs).learn(512) for fast in (True, False)
+    )
+    assert fast.kl_stops == plain.kl_stops > 0
+    assert_close(fast, plain)
+
+
+def test_a_saved_agent_goes_on_as_ppo_does(tmp_path):
+    agents = []
+    for algorithm in (PPOExt, PPO):
+        make(algorithm, "CartPole-v1", **PPO_SETTINGS).learn(128).save(tmp_path / "agent")
+        agent = algorithm.load(tmp_path / "agent", env=make_vec_env("CartPole-v1", n_envs=2, seed=9), device="cpu")
+        agent.set_random_seed(9)
+        agents.append(agent.learn(128, reset_num_timesteps=False))
+    assert_close(*agents)
+
+
+def test_what_is_saved_loads_as_stock_ppo(tmp_path):
+    ours = make(PPOExt, "CartPole-v1", **PPO_SETTINGS).learn(128)
+    ours.save(tmp_path / "agent")
+    stock = PPO.load(tmp_path / "agent", env=make_vec_env("CartPole-v1", n_envs=2), device="cpu")
+    pairs = zip(ours.policy.parameters(), stock.policy.parameters(), strict=True)
+    assert all(th.equal(a, b) for a, b in pairs)
+    stock.learn(128)
+
+
+def test_a_path_can_be_left_and_taken_again_in_the_middle_of_training():
+    agents = []
+    for algorithm in (PPOExt, PPO):
+        agents.append(make(algorithm, "CartPole-v1", **PPO_SETTINGS))
+        for fast in (True, False, True):
+            agents[-1].fast = fast
+            agents[-1].learn(64, reset_num_timesteps=False)
+    assert_close(*agents)
+
+
+class Asks(BaseCallback):
+    """Asks the policy something in the middle of a rollout, as callbacks do."""
+
+    def _on_step(self):
+        observations = th.as_tensor(self.locals["new_obs"])
+        with th.random.fork_rng():
+            _, values, log_probs = self.model.policy(observations)
+        assert values.shape == (2, 1) and log_probs.shape == (2,)
+        assert th.allclose(values, self.model.policy.predict_values(observations))
+        return True
+
+
+def test_callbacks_get_the_usual_answers_from_the_policy():
+    assert_close(*(make(a, "CartPole-v1", **PPO_SETTINGS).learn(128, callback=Asks()) for a in (PPOExt, PPO)))
+
+
+@pytest.mark.parametrize(
+    ("env", "kwargs", "reason"),
+    [
+        ("CartPole-v1", {"policy_kwargs": {"layer_norm": True}}, "because of the layers Linear, LayerNorm, Tanh."),
+        ("CartPole-v1", {"policy_kwargs": {"activation_fn": "elu"}}, "because of the layers Linear, ELU."),
+        ("CartPole-v1", {"policy_kwargs": {"features_extractor_class": "NormalizedMlp"}}, "extractor NormalizedMlp."),
+        ("CartPole-v1", {"normalize_values": True}, "because of the head PopArtHead."),
+        ("FrozenLake-v1", {}, r"because of its observations \(Discrete\)."),
+        ("Pendulum-v1", {"use_sde": True}, "because of gSDE."),
+    ],
+)
+def test_where_it_does_not_apply_the_plain_path_is_taken_and_said_once(env, kwargs, reason, capsys):
+    model = make(PPOExt, env, verbose=1, **PPO_SETTINGS, **kwargs).learn(256)
+    assert model.fast_policy is None
+    said = [line for line in capsys.readouterr().out.splitlines() if "plain path" in line]
+    assert len(said) == 1
+    assert re.search(reason, said[0])
+
+
+def test_a_policy_with_its_own_forward_is_left_alone():
+    class Mine(PPOExt.policy_aliases["MlpPolicy"]):
+        def evaluate_actions(self, *args, **kwargs):
+            return super().evaluate_actions(*args, **kwargs)
+
+    model = PPOExt(Mine, "CartPole-v1", device="cpu")
+    assert model.fast_policy is None

@@ -1,0 +1,198 @@
+"""Each piece of the fast path gives what SB3 and autograd give."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.distributions import make_proba_distribution
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.type_aliases import RolloutBufferSamples
+from torch import nn
+
+from sb3_ext.common.policy_output import PolicyOutput
+from sb3_ext.common.snapshot import PolicySnapshot
+from sb3_ext.fast.flat import FlatAdam, FlatParameters, FlatSnapshot
+from sb3_ext.fast.heads import make_head
+from sb3_ext.fast.mlp import Mlp
+from sb3_ext.ppo_ext.loss import LossSettings, ppo_loss
+from sb3_ext.ppo_ext.loss_gradient import Samples, ppo_loss_gradient
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-6}
+
+
+def with_gradients(module):
+    for parameter in module.parameters():
+        parameter.grad = th.zeros_like(parameter)
+    return module
+
+
+@pytest.mark.parametrize("activation", [nn.Tanh, nn.ReLU])
+@pytest.mark.parametrize("widths", [[5, 3], [5, 8, 3], [5, 8, 7, 3]])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_network_and_its_gradients_are_those_of_autograd(activation, widths, threads):
+    before = th.get_num_threads()
+    th.set_num_threads(threads)
+    layers = [nn.Linear(a, b) for a, b in pairwise(widths)]
+    modules = [module for layer in layers for module in (layer, activation())][:-1]
+    network = nn.Sequential(*modules)
+    inputs, gradient = th.randn(11, 5), th.randn(11, 3)
+    expected = network(inputs)
+    expected.backward(gradient)
+    expected_gradients = [parameter.grad.clone() for parameter in network.parameters()]
+
+    mlp = Mlp(layers, activation)
+    for parameter in network.parameters():
+        parameter.grad.fill_(7.0)  # what was there before must not matter
+    assert th.allclose(mlp.forward(inputs), expected, **CLOSE)
+    mlp.backward(gradient)
+    th.set_num_threads(before)
+    for parameter, wanted in zip(network.parameters(), expected_gradients, strict=True):
+        assert th.allclose(parameter.grad, wanted, **CLOSE)
+
+
+ACTION_SPACES = {
+    "Discrete": spaces.Discrete(4),
+    "MultiDiscrete": spaces.MultiDiscrete([3, 2, 4]),
+    "Box": spaces.Box(-1, 1, (3,)),
+}
+
+
+def stock_distribution(space, outputs, log_std):
+    distribution = make_proba_distribution(space)
+    if isinstance(space, spaces.Box):
+        return distribution.proba_distribution(outputs, log_std)
+    return distribution.proba_distribution(outputs)
+
+
+@pytest.mark.parametrize("kind", list(ACTION_SPACES))
+def test_a_head_samples_evaluates_and_differentiates_as_sb3_does(kind):
+    space = ACTION_SPACES[kind]
+    n_outputs = {"Discrete": 4, "MultiDiscrete": 9, "Box": 3}[kind]
+    log_std = nn.Parameter(th.tensor([-0.5, 0.1, 0.4]))
+    log_std.grad = th.full((3,), 7.0)
+    outputs = th.randn(13, n_outputs, requires_grad=True)
+    head = make_head(space, log_std)
+
+    th.manual_seed(5)
+    expected_actions = stock_distribution(space, outputs.detach(), log_std.detach()).sample()
+    th.manual_seed(5)
+    actions = head.sample(outputs.detach())
+    assert np.allclose(actions, expected_actions.numpy())
+
+    distribution = stock_distribution(space, outputs, log_std)
+    expected_log_prob, expected_entropy = distribution.log_prob(expected_actions), distribution.entropy()
+    log_prob, entropy = head.evaluate(outputs.detach(), actions.reshape(13, -1).astype(np.float32))
+    assert np.allclose(log_prob, expected_log_prob.detach(), **CLOSE)
+    assert np.allclose(entropy, expected_entropy.detach(), **CLOSE)
+
+    weights = th.randn(13)
+    log_std_gradient = log_std.grad
+    log_std.grad = None
+    ((weights * expected_log_prob).sum() + 0.3 * expected_entropy.sum()).backward()
+    gradient = head.backward(weights.numpy(), 0.3)
+    assert th.allclose(gradient, outputs.grad, **CLOSE)
+    if kind == "Box":
+        assert th.allclose(log_std_gradient, log_std.grad, **CLOSE)
+
+
+@pytest.mark.parametrize("clip_range_vf", [None, 0.3])
+@pytest.mark.parametrize("value_loss", ["mse", "huber"])
+@pytest.mark.parametrize("normalize_advantage", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 50])
+def test_the_gradient_of_the_loss_is_that_of_autograd(clip_range_vf, value_loss, normalize_advantage, n):
+    settings = LossSettings(0.2, clip_range_vf, 0.01, 0.5, normalize_advantage, value_loss)
+    values, log_prob, entropy = (th.randn(n, requires_grad=True) for _ in range(3))
+    old_values, advantages, returns = (3 * th.randn(n) for _ in range(3))
+    old_log_prob = (log_prob + 0.5 * th.randn(n)).detach()
+    batch = RolloutBufferSamples(th.zeros(n), th.zeros(n), old_values, old_log_prob, advantages, returns)
+    terms = ppo_loss(PolicyOutput(values, log_prob, entropy), batch, settings)
+    terms.total.backward()
+
+    samples = Samples(*(tensor.numpy() for tensor in (old_values, old_log_prob, advantages, returns)))
+    answers = (tensor.detach().numpy() for tensor in (values, log_prob, entropy))
+    gradient = ppo_loss_gradient(*answers, samples, settings)
+    assert np.allclose(gradient.values, values.grad, **CLOSE)
+    assert np.allclose(gradient.log_prob, log_prob.grad, **CLOSE)
+    assert np.allclose(gradient.entropy, entropy.grad, **CLOSE)
+    assert gradient.metrics["loss"] == pytest.approx(terms.total.item(), rel=1e-4)
+    assert gradient.metrics["value_loss"] == pytest.approx(terms.value.item(), rel=1e-4)
+
+
+@pytest.fixture
+def policy():
+    return ActorCriticPolicy(spaces.Box(-1, 1, (4,)), spaces.Discrete(2), lambda progress: 1e-2)
+
+
+def set_gradients(policy, seed):
+    th.manual_seed(seed)
+    for parameter in policy.parameters():
+        parameter.grad.copy_(th.randn_like(parameter))
+
+
+def test_steps_of_flat_adam_are_those_of_adam(policy):
+    with_gradients(policy)
+    twin = with_gradients(ActorCriticPolicy(policy.observation_space, policy.action_space, lambda progress: 1e-2))
+    twin.load_state_dict(policy.state_dict())
+    flat = FlatParameters(policy)
+    adam = FlatAdam(policy.optimizer, flat)
+    for seed in range(3):
+        adam.start()
+        set_gradients(policy, seed)
+        set_gradients(twin, seed)
+        norms = flat.clip_gradients(0.5)
+        expected_norm = th.nn.utils.clip_grad_norm_(twin.parameters(), 0.5)
+        assert norms["grad_norm"] == pytest.approx(expected_norm.item(), rel=1e-5)
+        adam.step()
+        twin.optimizer.step()
+        adam.finish()
+    for ours, theirs in zip(policy.parameters(), twin.parameters(), strict=True):
+        assert th.allclose(ours, theirs, **CLOSE)
+    ours, theirs = policy.optimizer.state_dict()["state"], twin.optimizer.state_dict()["state"]
+    for i, entry in theirs.items():
+        assert all(th.allclose(ours[i][name], entry[name], **CLOSE) for name in ("step", "exp_avg", "exp_avg_sq"))
+
+
+def test_an_optimizer_that_was_loaded_stepped_or_reset_is_gone_on_with(policy):
+    with_gradients(policy)
+    flat = FlatParameters(policy)
+    adam = FlatAdam(policy.optimizer, flat)
+    adam.start()
+    set_gradients(policy, 1)
+    adam.step()
+    adam.finish()
+    snapshot = PolicySnapshot(policy)
+    policy.optimizer.step()
+    adam.start()
+    assert adam.state()[-1] == 2
+    snapshot.restore()
+    adam.start()
+    assert adam.state()[-1] == 1
+    first = next(iter(policy.parameters()))
+    assert policy.optimizer.state[first]["exp_avg"].abs().sum() > 0
+    policy.optimizer.state.clear()
+    adam.start()
+    assert adam.state()[-1] == 0
+    assert policy.optimizer.state[first]["exp_avg"].abs().sum() == 0
+
+
+def test_a_snapshot_brings_back_parameters_moments_and_step(policy):
+    flat = FlatParameters(policy)
+    adam = FlatAdam(policy.optimizer, flat)
+    adam.start()
+    set_gradients(policy, 1)
+    adam.step()
+    before = [tensor.clone() for tensor in adam.state()]
+    snapshot = FlatSnapshot(adam)
+    adam.step()
+    assert not all(th.equal(a, b) for a, b in zip(adam.state(), before, strict=True))
+    snapshot.restore()
+    assert all(th.equal(a, b) for a, b in zip(adam.state(), before, strict=True))
+
+
+def test_a_gradient_that_is_not_a_number_is_not_hidden(policy):
+    flat = FlatParameters(policy)
+    flat.gradients[0] = float("nan")
+    flat.clip_gradients(0.5)
+    assert flat.gradients.isnan().all()  # as clip_grad_norm_ does
