@@ -58,13 +58,32 @@ class FlatParameters:
         :param max_norm: the largest norm
         :return: the norms before clipping
         """
-        actor = float(th.linalg.vector_norm(self._actor_gradients))
-        critic = float(th.linalg.vector_norm(self._critic_gradients))
+        actor, critic = _norm(self._actor_gradients), _norm(self._critic_gradients)
         total = (actor**2 + critic**2) ** 0.5
-        scale = max_norm / (total + 1e-6)
-        if not scale >= 1.0:  # also for NaN, which must not be hidden
-            self.gradients.mul_(scale)
+        _scale_down(self.gradients, total, max_norm)
         return {"grad_norm_actor": actor, "grad_norm_critic": critic, "grad_norm": total}
+
+    def clip_gradients_apart(self, max_norm: float) -> GradientNorms:
+        """
+        Clip the norms of the actor's and the critic's gradients, each by itself.
+
+        :param max_norm: the largest norm of each
+        :return: the norms before clipping
+        """
+        actor, critic = _norm(self._actor_gradients), _norm(self._critic_gradients)
+        _scale_down(self._actor_gradients, actor, max_norm)
+        _scale_down(self._critic_gradients, critic, max_norm)
+        return {"grad_norm_actor": actor, "grad_norm_critic": critic}
+
+
+def _norm(gradients: th.Tensor) -> float:
+    return float(th.linalg.vector_norm(gradients))
+
+
+def _scale_down(gradients: th.Tensor, norm: float, max_norm: float) -> None:
+    scale = max_norm / (norm + 1e-6)
+    if not scale >= 1.0:  # also for NaN, which must not be hidden
+        gradients.mul_(scale)
 
 
 def _like(part: th.Tensor, parameter: th.Tensor) -> th.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
@@ -15,10 +15,20 @@ from sb3_ext.fast.flat import FlatAdam, FlatParameters, FlatSnapshot
 from sb3_ext.fast.heads import make_head
 from sb3_ext.fast.mlp import Mlp
 
-__all__ = ["FastPolicy"]
+__all__ = ["FastPolicy", "LossGradient"]
 
 #: Rows that a whole rollout is evaluated in at a time: larger ones leave the processor's caches.
 _CHUNK = 1024
+
+
+class LossGradient(NamedTuple):
+    """Gradients of a loss with respect to a policy's answers on a minibatch, and what is logged of it."""
+
+    values: np.ndarray
+    log_prob: np.ndarray
+    #: The same for each sample
+    entropy: float
+    metrics: dict[str, float]
 
 
 class FastPolicy:
@@ -77,24 +87,24 @@ class FastPolicy:
         if self._adam is not None:
             self._adam.start()
 
-    def backward(self, values: np.ndarray, log_prob: np.ndarray, entropy: float) -> None:
+    def backward(self, gradient: LossGradient) -> None:
         """
-        Write the parameters' gradients from those with respect to what :meth:`evaluate` said last.
+        Write the parameters' gradients.
 
-        :param values: gradient with respect to each value
-        :param log_prob: with respect to each log-probability
-        :param entropy: with respect to each entropy, the same for all
+        :param gradient: with respect to what :meth:`evaluate` said last
         """
-        self._actor.backward(self._head.backward(log_prob, entropy))
-        self._critic.backward(th.from_numpy(values[:, None]))
+        self._actor.backward(self._head.backward(gradient.log_prob, gradient.entropy))
+        self._critic.backward(th.from_numpy(gradient.values[:, None]))
 
-    def step(self, max_grad_norm: float) -> GradientNorms:
+    def step(self, max_grad_norm: float, apart: bool = False) -> GradientNorms:
         """
         Clip the gradients, and let the optimizer make its step.
 
         :param max_grad_norm: the largest norm
+        :param apart: of actor and critic each by itself, not of all together
         """
-        norms = self._flat.clip_gradients(max_grad_norm)
+        clip = self._flat.clip_gradients_apart if apart else self._flat.clip_gradients
+        norms = clip(max_grad_norm)
         if self._adam is not None:
             self._adam.step()
         else:

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sb3_ext.fast.policy import LossGradient
 from sb3_ext.ppo_ext.loss import LossSettings
 
-__all__ = ["LossGradient", "Samples", "ppo_loss_gradient"]
+__all__ = ["Samples", "ppo_loss_gradient"]
 
 
 class Samples(NamedTuple):
@@ -18,16 +19,6 @@ class Samples(NamedTuple):
     old_log_prob: np.ndarray
     advantages: np.ndarray
     returns: np.ndarray
-
-
-class LossGradient(NamedTuple):
-    """Gradients of the loss with respect to the policy's answers, and what is logged of it."""
-
-    log_prob: np.ndarray
-    #: The same for each sample
-    entropy: float
-    values: np.ndarray
-    metrics: dict[str, float]
 
 
 def ppo_loss_gradient(
@@ -61,7 +52,7 @@ def ppo_loss_gradient(
         "entropy_loss": entropy_loss,
         "loss": policy_loss + settings.ent_coef * entropy_loss + settings.vf_coef * value_loss,
     }
-    return LossGradient(log_prob_gradient, -settings.ent_coef / n, values_gradient, metrics)
+    return LossGradient(values_gradient, log_prob_gradient, -settings.ent_coef / n, metrics)
 
 
 def _value_loss(values: np.ndarray, samples: Samples, settings: LossSettings) -> tuple[float, np.ndarray]:

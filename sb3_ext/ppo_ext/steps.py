@@ -15,9 +15,9 @@ from sb3_ext.common.diagnostics import MinibatchMetrics, approx_kl, clip_fractio
 from sb3_ext.common.gradients import optimize
 from sb3_ext.common.policy_output import PolicyOutput
 from sb3_ext.common.snapshot import PolicySnapshot, Snapshot
-from sb3_ext.fast.policy import FastPolicy
+from sb3_ext.fast.policy import FastPolicy, LossGradient
 from sb3_ext.ppo_ext.loss import LossSettings, LossTerms, ppo_loss
-from sb3_ext.ppo_ext.loss_gradient import LossGradient, Samples, ppo_loss_gradient
+from sb3_ext.ppo_ext.loss_gradient import Samples, ppo_loss_gradient
 
 __all__ = ["FastSteps", "MinibatchSteps", "PlainSteps"]
 
@@ -125,7 +125,7 @@ class FastSteps:
         self._actions = buffer.actions
         columns = (buffer.values, buffer.log_probs, buffer.advantages, buffer.returns)
         self._columns = np.stack([column.reshape(-1) for column in columns], axis=1)
-        self._gradient = LossGradient(np.zeros(0), 0.0, np.zeros(0), {})
+        self._gradient = LossGradient(np.zeros(0), np.zeros(0), 0.0, {})
 
     def epoch(self) -> Iterator[np.ndarray]:
         # The random numbers that RolloutBuffer.get draws
@@ -142,8 +142,7 @@ class FastSteps:
         return self._gradient.metrics["approx_kl"]
 
     def apply(self, max_grad_norm: float) -> None:
-        gradient = self._gradient
-        self._policy.backward(gradient.values, gradient.log_prob, gradient.entropy)
+        self._policy.backward(self._gradient)
         self._metrics.add(**self._policy.step(max_grad_norm))
 
     def take_snapshot(self) -> Snapshot:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
+from sb3_ext.reinforce.loss_gradient import reinforce_loss_gradient
 
 __all__ = ["REINFORCE"]
 
@@ -153,10 +155,31 @@ class REINFORCE(FastAlgorithm, ExtAlgorithm):
         self._update_learning_rate(self.policy.optimizer)
         buffer.advantages = self._subtract_baseline()
         metrics = MinibatchMetrics()
-        for batch in buffer.get(self.batch_size):
-            metrics.add(**optimize_apart(self.policy, self._loss(batch, metrics), self.max_grad_norm))
+        for batch in self._normalized_batches():
+            self._step(batch, metrics)
+        if self.fast_policy is not None:
+            self.fast_policy.finish_update()
         self._n_updates += 1
         self._log_update(metrics)
+
+    def _normalized_batches(self) -> Iterator[RolloutBufferSamples]:
+        if self.fast_policy is not None:
+            self.fast_policy.start_update()
+        for batch in self.rollout_buffer.get(self.batch_size):
+            advantages = batch.advantages
+            if self.normalize_returns == "batch" and len(advantages) > 1:
+                advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+            yield batch._replace(advantages=advantages)
+
+    def _step(self, batch: RolloutBufferSamples, metrics: MinibatchMetrics) -> None:
+        policy = self.fast_policy
+        if policy is None:
+            metrics.add(**optimize_apart(self.policy, self._loss(batch, metrics), self.max_grad_norm))
+            return
+        output = policy.evaluate(batch.observations, batch.actions.numpy())
+        gradient = reinforce_loss_gradient(*output, batch, self.ent_coef, self.vf_coef)
+        policy.backward(gradient)
+        metrics.add(**gradient.metrics, **policy.step(self.max_grad_norm, apart=True))
 
     def _subtract_baseline(self) -> np.ndarray:
         buffer = self.rollout_buffer
@@ -171,12 +194,9 @@ class REINFORCE(FastAlgorithm, ExtAlgorithm):
 
     def _loss(self, batch: RolloutBufferSamples, metrics: MinibatchMetrics) -> th.Tensor:
         values, log_prob, entropy = evaluate_batch(self.policy, batch)
-        advantages = batch.advantages
-        if self.normalize_returns == "batch" and len(advantages) > 1:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
         # 1 for the steps of the present policy, the importance ratio for those that were carried over
         weights = th.exp(log_prob.detach() - batch.old_log_prob).clamp(max=1.0)
-        policy_loss = -(weights * advantages * log_prob).mean()
+        policy_loss = -(weights * batch.advantages * log_prob).mean()
         value_loss = F.mse_loss(batch.returns, values)
         entropy_loss = -th.mean(-log_prob if entropy is None else entropy)
         loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
