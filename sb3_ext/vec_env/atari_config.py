@@ -1,0 +1,198 @@
+"""Decides whether an RL Zoo config for an Atari game can use the native environment, and with which settings."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+from stable_baselines3.common.atari_wrappers import AtariWrapper
+
+import sb3_ext.envs  # noqa: F401  registers Pong-v5 and the others
+from sb3_ext.common.names import nearest
+
+__all__ = ["AtariSettings", "native_atari_settings"]
+
+_WRAPPER_NAME = f"{AtariWrapper.__module__}.{AtariWrapper.__qualname__}"
+_WRAPPER_DEFAULTS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(AtariWrapper).parameters.items()
+    if parameter.default is not parameter.empty
+}
+# Keywords of ale-py's AtariEnv whose only value here is the one that gives AtariWrapper its frames
+_FIXED_KWARGS: dict[str, tuple[Any, ...]] = {
+    "frameskip": (1,),
+    "obs_type": ("rgb",),
+    "render_mode": (None, "rgb_array"),
+    "mode": (None,),
+    "difficulty": (None,),
+    "continuous": (False,),
+    "sound_obs": (False,),
+}
+_USED_KWARGS = ("game", "repeat_action_probability", "full_action_space", "max_num_frames_per_episode")
+# A game that never ends: about 200 days of play
+_NO_LIMIT = 2**30
+
+
+class _Unsupported(Exception):
+    """Its message is the reason, in one sentence."""
+
+
+@dataclass(frozen=True)
+class AtariSettings:
+    """
+    A game and its preprocessing, in the terms of ale-py's ``AtariEnv`` and SB3's ``AtariWrapper``.
+
+    :param spec: Gymnasium's specification of the environment, with the keywords it is made with
+    :param game: ale-py's name of the game, such as ``space_invaders``
+    :param repeat_action_probability: how probably each frame repeats the action of the frame before (sticky actions)
+    :param full_action_space: all 18 actions instead of those that the game uses
+    :param max_frames: frames after which a game is truncated
+    :param noop_max: a game starts after a random number of no-op frames below this one
+    :param frame_skip: frames that an action lasts
+    :param screen_size: height and width of an observation
+    :param terminal_on_life_loss: whether an episode of the agent ends with each life
+    :param clip_reward: whether the agent gets the sign of the reward
+    :param frame_stack: number of frames in an observation
+    """
+
+    spec: EnvSpec
+    game: str
+    repeat_action_probability: float = 0.25
+    full_action_space: bool = False
+    max_frames: int = 108_000
+    noop_max: int = 30
+    frame_skip: int = 4
+    screen_size: int = 84
+    terminal_on_life_loss: bool = True
+    clip_reward: bool = True
+    frame_stack: int = 4
+
+
+def native_atari_settings(
+    env_id: str,
+    env_kwargs: Mapping[str, Any] | None = None,
+    env_wrapper: Any = None,
+    frame_stack: int | None = None,
+    *,
+    vec_env_wrapper: Any = None,
+    normalize: Any = False,
+    monitor_kwargs: Mapping[str, Any] | None = None,
+) -> AtariSettings | str:
+    """
+    :param env_id: the environment's id
+    :param env_kwargs: keyword arguments for ``gym.make``
+    :param env_wrapper: ``env_wrapper`` as a config has it: a name or a class, a dict of one with its keyword arguments,
+        or a list of one of these
+    :param frame_stack: ``frame_stack`` as a config has it
+    :param vec_env_wrapper: ``vec_env_wrapper`` as a config has it
+    :param normalize: ``normalize`` as a config has it, or RL Zoo's ``normalize_kwargs``
+    :param monitor_kwargs: keyword arguments for SB3's ``Monitor``
+    :return: the settings of an equal native environment, or a sentence that says why there is none
+    """
+    try:
+        spec = _atari_spec(env_id, env_kwargs or {})
+        wrapper_kwargs = _wrapper_kwargs(env_wrapper)
+        if vec_env_wrapper:
+            raise _Unsupported(f"vec_env_wrapper={vec_env_wrapper!r} would get stacked frames instead of single ones.")
+        if _normalizes_observations(normalize):
+            raise _Unsupported("normalize would get stacked frames instead of single ones: use norm_obs: False.")
+        if monitor_kwargs:
+            raise _Unsupported(f"monitor_kwargs={dict(monitor_kwargs)!r} are for SB3's Monitor, which is not used.")
+        stacked = _whole_number("frame_stack", 1 if frame_stack is None else frame_stack, minimum=1)
+        return _settings(spec, wrapper_kwargs, stacked)
+    except _Unsupported as reason:
+        return str(reason)
+
+
+def _atari_spec(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvSpec:
+    try:
+        spec = gym.spec(env_id)
+    except (gym.error.Error, ImportError) as error:
+        raise _Unsupported(f"{env_id!r} is not an environment: {error}") from None
+    if spec.entry_point != "ale_py.env:AtariEnv":
+        raise _Unsupported(f"{env_id} is not one of ale-py's Atari games: its entry point is {spec.entry_point}.")
+    if spec.additional_wrappers:
+        names = ", ".join(wrapper.name for wrapper in spec.additional_wrappers)
+        raise _Unsupported(f"{env_id} is registered with wrappers of its own: {names}.")
+    for name in env_kwargs:
+        if name not in _FIXED_KWARGS and name not in _USED_KWARGS[1:]:
+            known = [*_FIXED_KWARGS, *_USED_KWARGS[1:]]
+            raise _Unsupported(f"env_kwargs has {name!r}, which is not known: {nearest(name, known)}")
+    spec = copy.copy(spec)  # the registry's own
+    spec.kwargs = {**spec.kwargs, **env_kwargs}
+    for name, allowed in _FIXED_KWARGS.items():
+        value = spec.kwargs.get(name, allowed[0])
+        if value not in allowed:
+            hint = f": use {spec.name}-v5, or env_kwargs frameskip: 1" if name == "frameskip" else ""
+            raise _Unsupported(f"{env_id} has {name}={value!r}, and only {allowed[0]!r} is possible{hint}.")
+    return spec
+
+
+def _wrapper_kwargs(env_wrapper: Any) -> dict[str, Any]:
+    """AtariWrapper's keyword arguments, with its defaults."""
+    wrappers = env_wrapper if isinstance(env_wrapper, list) else [env_wrapper]
+    if env_wrapper is None or len(wrappers) != 1:
+        raise _Unsupported(f"env_wrapper={env_wrapper!r} is not {_WRAPPER_NAME} alone.")
+    (wrapper,) = wrappers
+    kwargs: dict[str, Any] = {}
+    if isinstance(wrapper, Mapping) and len(wrapper) == 1:
+        ((wrapper, kwargs),) = wrapper.items()
+    if wrapper != _WRAPPER_NAME and wrapper is not AtariWrapper:
+        raise _Unsupported(f"env_wrapper={env_wrapper!r} is not {_WRAPPER_NAME} alone.")
+    for name in kwargs or {}:
+        if name not in _WRAPPER_DEFAULTS:
+            raise _Unsupported(f"AtariWrapper has no parameter {name!r}: {nearest(name, _WRAPPER_DEFAULTS)}")
+    return {**_WRAPPER_DEFAULTS, **(kwargs or {})}
+
+
+def _settings(spec: EnvSpec, wrapper_kwargs: dict[str, Any], frame_stack: int) -> AtariSettings:
+    # ale-py's AtariEnv has this default
+    own_sticky = _probability("repeat_action_probability", spec.kwargs.get("repeat_action_probability", 0.25))
+    wrapper_sticky = _probability("action_repeat_probability", wrapper_kwargs["action_repeat_probability"])
+    if own_sticky and wrapper_sticky:
+        raise _Unsupported(
+            f"{spec.id} has sticky actions (repeat_action_probability={own_sticky}) and AtariWrapper adds its own "
+            f"(action_repeat_probability={wrapper_sticky})."
+        )
+    limits = [spec.kwargs.get("max_num_frames_per_episode"), spec.max_episode_steps]
+    return AtariSettings(
+        spec=spec,
+        game=spec.kwargs["game"],
+        repeat_action_probability=own_sticky or wrapper_sticky,
+        full_action_space=bool(spec.kwargs.get("full_action_space", False)),
+        max_frames=min([_whole_number("a time limit", n, minimum=1) for n in limits if n], default=_NO_LIMIT),
+        noop_max=_whole_number("noop_max", wrapper_kwargs["noop_max"]),
+        frame_skip=_whole_number("frame_skip", wrapper_kwargs["frame_skip"], minimum=1),
+        screen_size=_whole_number("screen_size", wrapper_kwargs["screen_size"], minimum=1),
+        terminal_on_life_loss=bool(wrapper_kwargs["terminal_on_life_loss"]),
+        clip_reward=bool(wrapper_kwargs["clip_reward"]),
+        frame_stack=frame_stack,
+    )
+
+
+def _normalizes_observations(normalize: Any) -> bool:
+    if isinstance(normalize, str):
+        # RL Zoo evaluates it: "{'norm_obs': False, 'norm_reward': True}" or "dict(norm_obs=False)"
+        compact = normalize.replace(" ", "").replace('"', "'")
+        return "norm_obs=False" not in compact and "'norm_obs':False" not in compact
+    if isinstance(normalize, Mapping):
+        return bool(normalize) and bool(normalize.get("norm_obs", True))
+    return bool(normalize)
+
+
+def _whole_number(name: str, value: Any, minimum: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
+        raise _Unsupported(f"{name}={value!r} is not a whole number from {minimum} on.")
+    return int(value)
+
+
+def _probability(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise _Unsupported(f"{name}={value!r} is not a probability below 1.")
+    return float(value)

@@ -1,0 +1,230 @@
+"""One game in ale-py's C++ preprocessing, with the episodes that SB3's ``AtariWrapper`` makes of it.
+
+``AtariVectorEnv`` alone can't do what SB3's wrappers do: with ``episodic_life`` it starts a new game at every lost
+life, with ``life_loss_info`` nobody presses FIRE for the next life, and a batch can't give a single game an extra step.
+So each game has an ``AtariVectorEnv`` of its own, with one C++ thread, and takes the wrappers' extra steps itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from ale_py import ALEInterface, LoggerMode, roms
+from ale_py.vector_env import AtariVectorEnv
+from stable_baselines3.common.monitor import ResultsWriter
+
+from sb3_ext.vec_env.atari_config import AtariSettings
+
+__all__ = ["AtariGame", "Frame", "Moves", "Transition", "screen_dims"]
+
+_NOOP, _FIRE, _AFTER_FIRE = 0, 1, 2
+_NEW_GAME = -1
+# The C++ side would cut the frame at a time limit short, and doesn't count no-ops: limits are kept here
+_NO_LIMIT = 2**30
+
+
+class Frame(NamedTuple):
+    """What the emulator shows after an action."""
+
+    image: np.ndarray
+    reward: int
+    terminated: bool
+    info: dict[str, Any]
+
+
+class Transition(NamedTuple):
+    """A step of the agent; ``first_image`` opens the next episode when the step ends one."""
+
+    reward: int
+    done: bool
+    image: np.ndarray
+    first_image: np.ndarray | None
+    info: dict[str, Any]
+
+
+# Yields the actions to be sent to the emulator, and gets the frame after each
+Moves = Generator[int, Frame, Transition]
+_Hidden = Generator[int, Frame, Frame]
+
+
+class AtariGame:
+    """
+    :param settings: the game and its preprocessing
+    :param screen: height and width of the emulator's screen to reduce frames exactly as SB3's ``WarpFrame`` does;
+        without it the C++ side does it, see :class:`~sb3_ext.vec_env.native_atari.NativeAtariVecEnv`
+    :param monitor_file: where to write finished games, in the format of SB3's ``Monitor``
+    """
+
+    def __init__(
+        self, settings: AtariSettings, screen: tuple[int, int] | None = None, monitor_file: str | None = None
+    ) -> None:
+        self._settings = settings
+        self._screen_dims = screen
+        self._emulator = self._new_emulator()
+        self.actions: list[str] = [action.name for action in self._emulator.ale.get_action_set()]
+        if self.actions[0] != "NOOP" or "FIRE" in self.actions[2:]:
+            raise ValueError(
+                f"{settings.game} has the actions {', '.join(self.actions)}, and AtariWrapper needs NOOP as the first "
+                "and FIRE as the second: use full_action_space."
+            )
+        self.screen: np.ndarray | None = None
+        self.lives = 0
+        self._score = 0
+        self._is_over = True
+        self._life_lost = False
+        self._starts_anew = False
+        self._finished: dict[str, float] | None = None
+        self._t_start = time.time()
+        self._writer: ResultsWriter | None = None
+        if monitor_file is not None:
+            header: dict[str, float | str] = {"t_start": self._t_start, "env_id": settings.spec.id}
+            self._writer = ResultsWriter(monitor_file, header=header)
+
+    def send(self, action: int) -> None:
+        """Start an action in the emulator's thread."""
+        self._starts_anew = action == _NEW_GAME
+        if not self._starts_anew:
+            self._emulator.send(np.array([action]))
+
+    def receive(self) -> Frame:
+        """Wait for the frame after the action that was sent."""
+        if self._starts_anew:
+            return self._new_game()
+        observations, rewards, terminated, _, infos = self._emulator.recv()
+        return Frame(self._image(observations), int(rewards[0]), bool(terminated[0]), _first(infos))
+
+    def start(self, seed: int | None) -> _Hidden:
+        """
+        Start a new game at once; a game that is going on is dropped.
+
+        :param seed: seed of the no-ops and of the sticky actions, at most 31 bits; None lets both go on
+        :return: the moves up to the first observation
+        """
+        frame = self._new_game(seed)
+        self._begin(frame)
+        return self._press_fire(frame)
+
+    def step(self, action: int) -> Moves:
+        """
+        :param action: the agent's action
+        :return: the moves up to the next observation of the agent, be it of the same episode or of the next
+        """
+        self._finished = None
+        frame = yield from self._act(action)
+        done = self._is_over or self._life_lost
+        frame.info["TimeLimit.truncated"] = self._is_over and not (frame.terminated or self._life_lost)
+        first = None
+        if done:
+            opening = yield from self._next_life(frame)
+            first = (yield from self._press_fire(opening)).image
+        if self._finished is not None:
+            frame.info["episode"] = self._finished
+        return Transition(frame.reward, done, frame.image, first, frame.info)
+
+    def restart(self) -> None:
+        """Leave the emulator with what it may still be doing, and take a new one, which needs a seed."""
+        self._emulator = self._new_emulator()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def _new_emulator(self) -> AtariVectorEnv:
+        settings = self._settings
+        height, width = self._screen_dims or (settings.screen_size, settings.screen_size)
+        return AtariVectorEnv(
+            settings.game,
+            num_envs=1,
+            num_threads=1,
+            max_num_frames_per_episode=_NO_LIMIT,
+            repeat_action_probability=settings.repeat_action_probability,
+            full_action_space=settings.full_action_space,
+            img_height=height,
+            img_width=width,
+            grayscale=self._screen_dims is None,
+            stack_num=1,
+            frameskip=settings.frame_skip,
+            noop_max=settings.noop_max,
+            reward_clipping=False,
+            use_fire_reset=False,
+        )
+
+    def _act(self, action: int) -> _Hidden:
+        frame = yield action
+        self._score += frame.reward
+        lives = frame.info["lives"]
+        # As in SB3: some games stay at 0 lives for a few frames before they are over
+        self._life_lost = self._settings.terminal_on_life_loss and 0 < lives < self.lives
+        self.lives = lives
+        self._is_over = frame.terminated or frame.info["episode_frame_number"] >= self._settings.max_frames
+        if self._is_over:
+            self._record(frame)
+        return frame
+
+    def _next_life(self, frame: Frame) -> _Hidden:
+        """The moves of SB3's ``EpisodicLifeEnv``: a no-op after a lost life, a new game after the end of one."""
+        if not self._is_over:
+            frame = yield from self._act(_NOOP)
+            if not self._is_over:
+                return frame
+        # After a game over the emulator takes any action as the start of a new game, in its own thread
+        frame = yield _NOOP if frame.terminated else _NEW_GAME
+        self._begin(frame)
+        return frame
+
+    def _press_fire(self, frame: Frame) -> _Hidden:
+        """The moves of SB3's ``FireResetEnv``, in games that have the button."""
+        if "FIRE" in self.actions:
+            for action in (_FIRE, _AFTER_FIRE):
+                frame = yield from self._act(action)
+                if self._is_over or self._life_lost:
+                    frame = yield from self._next_life(frame)
+        return frame
+
+    def _new_game(self, seed: int | None = None) -> Frame:
+        observations, infos = self._emulator.reset(seed=None if seed is None else np.array([seed]))
+        return Frame(self._image(observations), 0, False, _first(infos))
+
+    def _begin(self, frame: Frame) -> None:
+        self._score = 0
+        self._is_over = False
+        self._life_lost = False
+        self.lives = frame.info["lives"]
+
+    def _record(self, frame: Frame) -> None:
+        length = frame.info["episode_frame_number"]
+        episode = {"r": float(self._score), "l": length, "t": round(time.time() - self._t_start, 6)}
+        if self._writer is not None:
+            self._writer.write_row(episode)
+        # A game of a few frames can end in the hidden moves after another one: the agent's own comes first
+        self._finished = self._finished or episode
+
+    def _image(self, observations: np.ndarray) -> np.ndarray:
+        self.screen = observations[0, 0]
+        if self._screen_dims is None:
+            return self.screen
+        size = self._settings.screen_size
+        gray = cv2.cvtColor(self.screen, cv2.COLOR_RGB2GRAY)
+        return cv2.resize(gray, (size, size), interpolation=cv2.INTER_AREA)
+
+
+def screen_dims(game: str) -> tuple[int, int]:
+    """
+    :param game: ale-py's name of a game
+    :return: height and width of its screen
+    """
+    ALEInterface.setLoggerMode(LoggerMode.Error)
+    emulator = ALEInterface()
+    rom = roms.get_rom_path(game)
+    assert rom is not None, game
+    emulator.loadROM(rom)
+    height, width = emulator.getScreenDims()
+    return height, width
+
+
+def _first(infos: dict[str, np.ndarray]) -> dict[str, Any]:
+    return {name: int(infos[name][0]) for name in ("lives", "episode_frame_number", "frame_number")}

@@ -1,0 +1,287 @@
+"""Atari games in ale-py's C++ threads, as a drop-in for the stack that RL Zoo builds for its ``atari`` configs.
+
+That stack is ``Monitor``, ``AtariWrapper``, ``DummyVecEnv``, ``VecFrameStack`` and ``VecTransposeImage``. Observations
+(also their padding at the start of an episode), rewards, ends of episodes, infos and Monitor's files are equal to its,
+bit for bit where both start from the same state; a model trained on one plays on the other. What differs:
+
+- Random no-ops at the start of a game: 0 to ``noop_max - 1`` from the C++ generator, SB3 draws 1 to ``noop_max``. So a
+  seed gives other games than in the stock stack (with ``noop_max=0`` every second seed gives the same ones).
+- Rewards during those no-ops are not seen; their frames count for Monitor's length and the time limit as in SB3.
+- A time limit ends a game after a whole step, SB3 cuts the step short: up to ``frame_skip - 1`` frames earlier.
+- ``reset()`` always starts a new game, SB3's goes on with a game whose lives are left.
+- A game that ends in the extra steps between two lives is in the info of the step before them; SB3 only writes it to
+  Monitor's file.
+- ``terminal_observation`` at a game over can be a few frames older than SB3's, which is cut short there too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import cv2
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.atari_wrappers import (
+    AtariWrapper,
+    ClipRewardEnv,
+    EpisodicLifeEnv,
+    FireResetEnv,
+    MaxAndSkipEnv,
+    NoopResetEnv,
+    WarpFrame,
+)
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+
+from sb3_ext.vec_env.atari_config import AtariSettings, native_atari_settings
+from sb3_ext.vec_env.atari_game import AtariGame, Frame, screen_dims
+
+__all__ = ["NativeAtariVecEnv", "make_native_atari_env"]
+
+
+def make_native_atari_env(
+    env_id: str,
+    n_envs: int = 1,
+    seed: int | None = None,
+    monitor_dir: str | None = None,
+    wrapper_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    frame_stack: int | None = 4,
+    num_threads: int | None = None,
+    exact_pixels: bool = True,
+) -> NativeAtariVecEnv:
+    """
+    The native counterpart of SB3's ``make_atari_env`` with ``VecFrameStack`` around it.
+
+    :param env_id: id of an Atari game, such as ``Pong-v5``
+    :param n_envs: number of games
+    :param seed: seed of the first game; the others have the following ones
+    :param monitor_dir: folder for Monitor's files; without it none are written
+    :param wrapper_kwargs: keyword arguments of ``AtariWrapper``
+    :param env_kwargs: keyword arguments of ``gym.make``
+    :param frame_stack: number of frames in an observation
+    :param num_threads: see :class:`NativeAtariVecEnv`
+    :param exact_pixels: see :class:`NativeAtariVecEnv`
+    :raises ValueError: when the settings are not those of an Atari game, or have no native counterpart
+    """
+    settings = native_atari_settings(env_id, env_kwargs, {AtariWrapper: dict(wrapper_kwargs or {})}, frame_stack)
+    if isinstance(settings, str):
+        raise ValueError(settings)
+    return NativeAtariVecEnv(settings, n_envs, seed, monitor_dir, num_threads, exact_pixels)
+
+
+class NativeAtariVecEnv(VecEnv):
+    """
+    :param settings: the game and its preprocessing
+    :param n_envs: number of games
+    :param seed: seed of the first game; the others have the following ones
+    :param monitor_dir: folder for Monitor's files; without it none are written
+    :param num_threads: at most so many games are emulated at a time; by default all of them are handed to the operating
+        system, which spreads them over the usable cores
+    :param exact_pixels: whether frames are pooled as RGB and reduced by OpenCV as in SB3, which gives the same pixels.
+        Otherwise the C++ threads do it in grey, which takes work off the main thread where there are many cores; up
+        to one pixel in 200 differs then, by up to 40 of 255 grey levels, where two frames show different colours
+        (``scripts/atari_pixels.py``)
+    """
+
+    def __init__(
+        self,
+        settings: AtariSettings,
+        n_envs: int = 1,
+        seed: int | None = None,
+        monitor_dir: str | None = None,
+        num_threads: int | None = None,
+        exact_pixels: bool = True,
+    ) -> None:
+        for name, value in (("n_envs", n_envs), ("num_threads", num_threads)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}={value} must be at least 1.")
+        self.settings = settings
+        files = [None if monitor_dir is None else os.path.join(monitor_dir, str(i)) for i in range(n_envs)]
+        screen = screen_dims(settings.game) if exact_pixels else None
+        self._games = [AtariGame(settings, screen, file) for file in files]
+        self._n_parallel = num_threads or n_envs
+        self._attributes: list[dict[str, Any]] = [{} for _ in range(n_envs)]
+        size = settings.screen_size
+        # Channels first, as VecTransposeImage leaves them, which SB3 then doesn't add
+        observation_space = spaces.Box(0, 255, (settings.frame_stack, size, size), np.uint8)
+        super().__init__(n_envs, observation_space, spaces.Discrete(len(self._games[0].actions)))
+        self.metadata = {"render_modes": ["human", "rgb_array"]}
+        self._stack = np.zeros((n_envs, *observation_space.shape), np.uint8)
+        # The moves under way and their outcomes, by game; actions still to be sent; games whose frame is awaited
+        self._moves: list[Generator[int, Frame, Any]] = []
+        self._results: list[Any] = []
+        self._to_send: deque[tuple[int, int]] = deque()
+        self._awaited: deque[int] = deque()
+        self._was_interrupted = False
+        self.seed(seed)
+
+    def reset(self) -> np.ndarray:
+        if self._was_interrupted:
+            self._restart()
+        self._finish_moves()
+        seeds = [None if seed is None else _emulator_seed(seed) for seed in self._seeds]
+        self._begin_moves([game.start(seed) for game, seed in zip(self._games, seeds, strict=True)])
+        frames = self._finish_moves()
+        self._reset_seeds()
+        self._reset_options()
+        self.reset_infos = [frame.info for frame in frames]
+        self._stack = np.zeros_like(self._stack)
+        self._stack[:, -1] = [frame.image for frame in frames]
+        return self._stack
+
+    def step_async(self, actions: np.ndarray) -> None:
+        actions = np.asarray(actions)
+        n_actions = len(self._games[0].actions)
+        if actions.shape != (self.num_envs,) or not np.all((actions >= 0) & (actions < n_actions)):
+            raise ValueError(f"Expected {self.num_envs} actions from 0 to {n_actions - 1}, got {actions!r}.")
+        if self._was_interrupted or self._awaited:
+            raise RuntimeError("The step before was not finished: call step_wait(), or reset() after an interrupt.")
+        self._begin_moves([game.step(int(action)) for game, action in zip(self._games, actions, strict=True)])
+
+    def step_wait(self) -> VecEnvStepReturn:
+        transitions = self._finish_moves()
+        stack = np.empty_like(self._stack)
+        stack[:, :-1] = self._stack[:, 1:]
+        stack[:, -1] = [transition.image for transition in transitions]
+        for i, transition in enumerate(transitions):
+            if transition.done:
+                transition.info["terminal_observation"] = stack[i].copy()
+                stack[i] = 0
+                stack[i, -1] = transition.first_image
+        self._stack = stack
+        rewards = np.array([transition.reward for transition in transitions], np.float32)
+        dones = np.array([transition.done for transition in transitions])
+        infos = [transition.info for transition in transitions]
+        return stack, np.sign(rewards) if self.settings.clip_reward else rewards, dones, infos
+
+    def close(self) -> None:
+        if not self._was_interrupted:
+            self._finish_moves()
+        for game in self._games:
+            game.close()
+        # Their threads end with them
+        self._games = []
+
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        """The screens, each the maximum of its last two frames; enlarged observations without ``exact_pixels``."""
+        return [_rgb(game.screen) for game in self._games]
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        return [self._attribute(i, attr_name) for i in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Kept for ``get_attr``; nothing in a game can be changed this way."""
+        for i in self._get_indices(indices):
+            self._attributes[i][attr_name] = value
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list:
+        methods = self.get_attr(method_name, indices)
+        return [method(*method_args, **method_kwargs) for method in methods]
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        """Whether the stock stack would have the wrapper, whose work is done here."""
+        is_wrapped = any(issubclass(wrapper, wrapper_class) for wrapper in self._wrappers())
+        return [is_wrapped for _ in self._get_indices(indices)]
+
+    def _wrappers(self) -> list[type[gym.Wrapper]]:
+        settings = self.settings
+        wrappers: dict[type[gym.Wrapper], bool] = {
+            Monitor: True,
+            AtariWrapper: True,
+            WarpFrame: True,
+            NoopResetEnv: settings.noop_max > 0,
+            MaxAndSkipEnv: settings.frame_skip > 1,
+            EpisodicLifeEnv: settings.terminal_on_life_loss,
+            FireResetEnv: "FIRE" in self._games[0].actions,
+            ClipRewardEnv: settings.clip_reward,
+        }
+        return [wrapper for wrapper, is_used in wrappers.items() if is_used]
+
+    def _attribute(self, index: int, name: str) -> Any:
+        game = self._games[index]
+        known: dict[str, Callable[[], Any]] = {
+            "spec": lambda: self.settings.spec,
+            "render_mode": lambda: "rgb_array",
+            "metadata": lambda: self.metadata,
+            "observation_space": lambda: self.observation_space,
+            "action_space": lambda: self.action_space,
+            "lives": lambda: game.lives,
+            "get_action_meanings": lambda: lambda: list(game.actions),
+            "render": lambda: lambda: _rgb(game.screen),
+        }
+        if name in self._attributes[index]:
+            return self._attributes[index][name]
+        if name not in known:
+            raise AttributeError(
+                f"A native Atari environment has no attribute {name!r}, only {', '.join(known)}: "
+                "its games run in C++ and are not Gymnasium environments."
+            )
+        return known[name]()
+
+    def _begin_moves(self, moves: list[Generator[int, Frame, Any]]) -> None:
+        self._moves = moves
+        self._results = [None] * len(moves)
+        with self._noting_interrupts():
+            for i in range(len(moves)):
+                self._advance(i, None)
+            self._send()
+
+    def _finish_moves(self) -> list[Any]:
+        """A game with extra moves between two lives goes on while the others are waited for."""
+        with self._noting_interrupts():
+            while self._awaited:
+                i = self._awaited.popleft()
+                self._advance(i, self._games[i].receive())
+                self._send()
+        return self._results
+
+    def _advance(self, i: int, frame: Frame | None) -> None:
+        """Go on with a game's moves after a frame, or begin them (``send(None)`` starts a generator)."""
+        try:
+            self._to_send.append((i, self._moves[i].send(frame)))  # type: ignore[arg-type]
+        except StopIteration as end:
+            self._results[i] = end.value
+
+    def _send(self) -> None:
+        while self._to_send and len(self._awaited) < self._n_parallel:
+            i, action = self._to_send.popleft()
+            self._games[i].send(action)
+            self._awaited.append(i)
+
+    @contextmanager
+    def _noting_interrupts(self) -> Iterator[None]:
+        """After Ctrl-C nobody knows which games still owe a frame, and a stale one must not be taken for a new one."""
+        try:
+            yield
+        except BaseException:
+            self._was_interrupted = True
+            raise
+
+    def _restart(self) -> None:
+        for game in self._games:
+            game.restart()
+        self._to_send.clear()
+        self._awaited.clear()
+        if None in self._seeds:
+            self.seed(None)
+        self._was_interrupted = False
+
+
+def _emulator_seed(seed: int) -> int:
+    """A seed for ale-py's C++ side, which takes 31 bits: those that its ``AtariEnv`` makes of the same seed."""
+    return int(np.random.SeedSequence(seed).generate_state(2)[1]) & 0x7FFFFFFF
+
+
+def _rgb(screen: np.ndarray | None) -> np.ndarray | None:
+    if screen is None or screen.ndim == 3:
+        return screen
+    return cv2.cvtColor(cv2.resize(screen, (160, 210), interpolation=cv2.INTER_NEAREST), cv2.COLOR_GRAY2RGB)
