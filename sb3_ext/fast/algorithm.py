@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.fast.applies import why_not
+from sb3_ext.fast.applies import find_fast_policy
 from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.fast.rollouts import DeferringBuffer, DeferringRolloutBuffer, acting_with
 
@@ -45,11 +45,11 @@ class FastAlgorithm(OnPolicyAlgorithm):
         if not self.fast:
             return None
         if self._fast_policy is None or not self._fast_policy.is_bound():
-            reason = why_not(self)
-            if reason is not None:
-                self._tell_why_not(reason)
+            found = find_fast_policy(self)
+            if isinstance(found, str):
+                self._tell_why_not(found)
                 return None
-            self._fast_policy = FastPolicy(self.policy)
+            self._fast_policy = found(self.policy)
         return self._fast_policy
 
     def _tell_why_not(self, reason: str) -> None:

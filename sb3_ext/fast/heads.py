@@ -13,7 +13,7 @@ import torch as th
 from gymnasium import spaces
 from torch import nn
 
-__all__ = ["CategoricalHead", "GaussianHead", "Head", "make_head"]
+__all__ = ["CategoricalHead", "GaussianHead", "Head", "has_head", "make_head"]
 
 
 class Head(ABC):
@@ -122,16 +122,26 @@ class GaussianHead(Head):
         return th.from_numpy(scaled * log_prob_gradient[:, None])
 
 
-def make_head(action_space: spaces.Space, log_std: nn.Parameter | None) -> Head | None:
+def has_head(action_space: spaces.Space) -> bool:
     """
     :param action_space: the environment's
+    :return: whether there is a head for it
+    """
+    if isinstance(action_space, spaces.MultiDiscrete):
+        return action_space.nvec.ndim == 1
+    if isinstance(action_space, spaces.Box):
+        return len(action_space.shape) == 1
+    return isinstance(action_space, spaces.Discrete)
+
+
+def make_head(action_space: spaces.Space, log_std: nn.Parameter | None) -> Head:
+    """
+    :param action_space: the environment's, for which there is a head
     :param log_std: the policy's, if it has one
-    :return: the head for it; ``None`` when there is none
     """
     if isinstance(action_space, spaces.Discrete):
         return CategoricalHead([int(action_space.n)], is_single=True)
-    if isinstance(action_space, spaces.MultiDiscrete) and action_space.nvec.ndim == 1:
+    if isinstance(action_space, spaces.MultiDiscrete):
         return CategoricalHead([int(n) for n in action_space.nvec], is_single=False)
-    if isinstance(action_space, spaces.Box) and log_std is not None and len(action_space.shape) == 1:
-        return GaussianHead(log_std)
-    return None
+    assert log_std is not None
+    return GaussianHead(log_std)

@@ -29,6 +29,7 @@ class DeferringBuffer(RolloutBuffer):
 
     #: Set for the time of a rollout
     evaluate: Evaluate | None = None
+    _has_gaps = False
 
     def add(
         self,
@@ -42,7 +43,7 @@ class DeferringBuffer(RolloutBuffer):
         if value is not None and log_prob is not None:
             super().add(obs, action, reward, episode_start, value, log_prob)
             return
-        assert self.evaluate is not None
+        self._has_gaps = True
         step = self.pos
         self.observations[step] = obs.reshape(self.observations[step].shape)
         self.actions[step] = action.reshape(self.actions[step].shape)
@@ -56,7 +57,9 @@ class DeferringBuffer(RolloutBuffer):
         super().compute_returns_and_advantage(last_values, dones)
 
     def _fill_in(self) -> None:
-        if self.evaluate is not None:
+        if self._has_gaps:
+            assert self.evaluate is not None
+            self._has_gaps = False
             n = self.buffer_size * self.n_envs
             observations = self.observations.reshape(n, *self.observations.shape[2:])
             values, log_probs = self.evaluate(observations, self.actions.reshape(n, -1))
@@ -70,14 +73,17 @@ class DeferringRolloutBuffer(DeferringBuffer, RolloutBuffer):
 
 @contextmanager
 def acting_with(
-    algorithm: OnPolicyAlgorithm, act: Callable[[th.Tensor], th.Tensor], buffer: DeferringBuffer, evaluate: Evaluate
+    algorithm: OnPolicyAlgorithm,
+    act: Callable[[th.Tensor], tuple[th.Tensor, Any, Any]],
+    buffer: DeferringBuffer,
+    evaluate: Evaluate,
 ) -> Iterator[None]:
     """
     For the time of a rollout, let an algorithm's policy only act when the rollout's loop asks it. Callbacks that ask it
     something themselves get the usual answer.
 
     :param algorithm: collects the rollout
-    :param act: gives actions for observations
+    :param act: gives actions for observations, and values and log-probabilities or ``None``
     :param buffer: the buffer that is filled
     :param evaluate: gives the values and log-probabilities that were left out
     """
@@ -87,7 +93,7 @@ def acting_with(
     def forward(observations: th.Tensor, *args: Any, **kwargs: Any) -> tuple[th.Tensor, Any, Any]:
         last = algorithm._last_obs
         if isinstance(last, np.ndarray) and observations.data_ptr() == last.ctypes.data:
-            return act(observations), None, None
+            return act(observations)
         return full_forward(observations, *args, **kwargs)
 
     policy.forward = forward  # type: ignore[method-assign, assignment]

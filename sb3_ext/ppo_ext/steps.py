@@ -121,7 +121,7 @@ class FastSteps:
         self._settings, self._metrics = settings, metrics
         policy.start_update()
         _put_in_a_row(buffer)
-        self._observations = buffer.observations.reshape(len(buffer.observations), -1).astype(np.float32, copy=False)
+        self._observations = policy.prepare(buffer.observations)
         self._actions = buffer.actions
         columns = (buffer.values, buffer.log_probs, buffer.advantages, buffer.returns)
         self._columns = np.stack([column.reshape(-1) for column in columns], axis=1)
@@ -134,8 +134,7 @@ class FastSteps:
             yield indices[start : start + self._batch_size]
 
     def look(self, batch: np.ndarray) -> float:
-        observations = th.from_numpy(self._observations[batch])
-        values, log_prob, entropy = self._policy.evaluate(observations, self._actions[batch])
+        values, log_prob, entropy = self._policy.evaluate(self._observations[batch], self._actions[batch])
         samples = Samples(*np.ascontiguousarray(self._columns[batch].T))
         self._gradient = ppo_loss_gradient(values, log_prob, entropy, samples, self._settings)
         self._metrics.add(**self._gradient.metrics)

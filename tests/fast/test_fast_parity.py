@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch as th
-from conftest import ACTION_SPACES, RandomEnv
+from conftest import ACTION_SPACES, OBSERVATION_SPACES, RandomEnv
 from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:You have specified a mini-batch 
 PPO_SETTINGS = {"n_steps": 32, "batch_size": 16, "n_epochs": 3}
 
 
-def make(algorithm, env, **kwargs):
-    return algorithm("MlpPolicy", make_vec_env(env, n_envs=2, seed=3), seed=3, device="cpu", **kwargs)
+def make(algorithm, env, policy="MlpPolicy", **kwargs):
+    return algorithm(policy, make_vec_env(env, n_envs=2, seed=3), seed=3, device="cpu", **kwargs)
 
 
 def assert_close(ours, theirs):
@@ -63,6 +63,25 @@ def test_the_parameters_are_those_of_ppo_in_other_spaces(observations, actions):
     ours, stock = (make(algorithm, env, **PPO_SETTINGS).learn(256) for algorithm in (PPOExt, PPO))
     assert ours.fast_policy is not None
     assert_close(ours, stock)
+
+
+@pytest.mark.parametrize("actions", ["Discrete", "Box"])
+def test_the_parameters_are_those_of_ppo_from_images(actions):
+    def env():
+        return RandomEnv(OBSERVATION_SPACES["image"], ACTION_SPACES[actions])
+
+    ours, stock = (make(a, env, "CnnPolicy", **PPO_SETTINGS).learn(256) for a in (PPOExt, PPO))
+    assert ours.fast_policy is not None
+    assert_close(ours, stock)
+
+
+def test_reinforce_from_images_is_the_same_on_both_paths():
+    def env():
+        return RandomEnv(OBSERVATION_SPACES["image"], ACTION_SPACES["Discrete"])
+
+    fast, plain = (make(partial(REINFORCE, fast=f), env, "CnnPolicy", n_steps=32).learn(256) for f in (True, False))
+    assert fast.fast_policy is not None
+    assert_close(fast, plain)
 
 
 @pytest.mark.parametrize(

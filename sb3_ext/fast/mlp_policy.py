@@ -1,0 +1,80 @@
+"""Policies for vectors: actor and critic are perceptrons without a common part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
+from torch import nn
+
+from sb3_ext.fast.mlp import ACTIVATIONS, Mlp
+from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
+
+__all__ = ["FastMlpPolicy"]
+
+#: Rows that a whole rollout is evaluated in at a time: larger ones leave the processor's caches.
+_CHUNK = 1024
+
+
+class FastMlpPolicy(FastPolicy):
+    """In rollouts it only acts; values and log-probabilities are computed for all steps at the end."""
+
+    def __init__(self, policy: ActorCriticPolicy) -> None:
+        super().__init__(policy)
+        extractor = policy.mlp_extractor
+        self._actor = Mlp(*_layers(extractor.policy_net, policy.action_net))
+        self._critic = Mlp(*_layers(extractor.value_net, policy.value_net))
+
+    @staticmethod
+    def why_not(policy: ActorCriticPolicy) -> str | None:
+        """
+        :param policy: a policy for vectors
+        :return: why it can't be, as the end of a sentence; ``None`` when it can
+        """
+        if type(policy.features_extractor) is not FlattenExtractor:
+            return f"of the features extractor {type(policy.features_extractor).__name__}"
+        if type(policy.mlp_extractor) is not MlpExtractor:
+            return f"of the network {type(policy.mlp_extractor).__name__}"
+        for network in (policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net):
+            layers = list(network)
+            kinds = {type(layer) for layer in layers[1::2]}
+            alternate = all(type(layer) is nn.Linear and layer.bias is not None for layer in layers[::2])
+            if not alternate or len(layers) % 2 or len(kinds) > 1 or not kinds <= set(ACTIVATIONS):
+                return f"of the layers {', '.join(dict.fromkeys(type(layer).__name__ for layer in layers))}"
+        return None
+
+    def act(self, observations: th.Tensor) -> tuple[th.Tensor, None, None]:
+        return th.from_numpy(self._head.sample(self._actor.forward(_rows(observations)))), None, None
+
+    def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, log_probs = np.empty(len(actions), np.float32), np.empty(len(actions), np.float32)
+        for start in range(0, len(actions), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            values[part], log_probs[part], _ = self.evaluate(observations[part], actions[part])
+        return values, log_probs
+
+    def prepare(self, observations: np.ndarray) -> np.ndarray:
+        return observations.reshape(len(observations), -1).astype(np.float32, copy=False)
+
+    def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> Answers:
+        rows = _rows(th.as_tensor(observations))
+        values = self._critic.forward(rows).numpy()[:, 0]
+        return values, *self._head.evaluate(self._actor.forward(rows), actions)
+
+    def backward(self, gradient: LossGradient) -> None:
+        self._actor.backward(self._head.backward(gradient.log_prob, gradient.entropy))
+        self._critic.backward(th.from_numpy(gradient.values[:, None]))
+
+
+def _rows(observations: th.Tensor) -> th.Tensor:
+    """One float vector for each observation, as SB3's preprocessing and its FlattenExtractor make them."""
+    return observations.flatten(1).float()
+
+
+def _layers(hidden: nn.Sequential, last: Any) -> tuple[list[nn.Linear], type[nn.Module] | None]:
+    linear = [layer for layer in hidden if isinstance(layer, nn.Linear)]
+    activations = [type(layer) for layer in hidden if not isinstance(layer, nn.Linear)]
+    return [*linear, last], activations[0] if activations else None
