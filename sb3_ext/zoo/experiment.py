@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import rl_zoo3.exp_manager
+import torch as th
 import yaml
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER
@@ -19,12 +21,16 @@ from rl_zoo3.utils import ALGOS
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_ext.common.names import nearest, read_number
 from sb3_ext.common.schedules import parse_schedule
+from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.hyperparams import hyperparams_file
+from sb3_ext.zoo.options import read_options
 from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
+from sb3_ext.zoo.threads import choose_threads
+from sb3_ext.zoo.vec_envs import EnvConfig, VecEnvChoice, VecEnvChooser
 
 __all__ = ["ExtExperimentManager"]
 
@@ -41,7 +47,10 @@ class ExtExperimentManager(ExperimentManager):
     def setup_experiment(self) -> Any:
         existed = os.path.isdir(self.save_path)
         try:
-            return super().setup_experiment()
+            results = super().setup_experiment()
+            if results is not None and self._uses_options:
+                self._set_threads(results[0])
+            return results
         except Exception:
             if self._is_ours and not existed:
                 # A mistyped hyperparameter must not leave a run without a model, which `enjoy` takes for the latest
@@ -101,10 +110,56 @@ class ExtExperimentManager(ExperimentManager):
             )
         super().hyperparameters_optimization()
 
+    def _preprocess_hyperparams(self, hyperparams: dict[str, Any]) -> Any:
+        self._uses_options = self._is_ours or "ext" in hyperparams
+        self._options = read_options(hyperparams.pop("ext", None))
+        wish = self._options.vec_env
+        native = self._options.native and wish == "auto"
+        if wish == "auto" and self.optimize_hyperparameters:
+            wish = "dummy"  # trials run side by side, and need no processes of their own
+        self._chooser = VecEnvChooser(native, wish, self.verbose)
+        self._env_config = {key: hyperparams.get(key) for key in ("env_wrapper", "vec_env_wrapper", "normalize")}
+        return super()._preprocess_hyperparams(hyperparams)
+
     def create_envs(self, n_envs: int, eval_env: bool = False, no_log: bool = False) -> VecEnv:
         # A search has no run folder to put Monitor's files into, see create_log_folder()
         no_log = no_log or (self._is_ours and self.optimize_hyperparameters)
-        return super().create_envs(n_envs, eval_env, no_log)
+        if not self._uses_options or self.vec_env_class is not DummyVecEnv:
+            return super().create_envs(n_envs, eval_env, no_log)
+        choice = self._choose_vec_env(n_envs, eval_env, None if eval_env or no_log else self.save_path)
+        given = self.vec_env_class, self.frame_stack
+        self.vec_env_class = choice.make  # type: ignore[assignment]
+        self.frame_stack = None if choice.stacks_frames else self.frame_stack
+        try:
+            return super().create_envs(n_envs, eval_env, no_log)
+        finally:
+            self.vec_env_class, self.frame_stack = given
+
+    def _choose_vec_env(self, n_envs: int, eval_env: bool, monitor_dir: str | None) -> VecEnvChoice:
+        config = EnvConfig(
+            env_id=self.env_name.gym_id,
+            env_kwargs=(self.eval_env_kwargs if eval_env else self.env_kwargs) or {},
+            frame_stack=self.frame_stack,
+            monitor_kwargs=self.monitor_kwargs,
+            **self._env_config,
+        )
+
+        def make_env() -> gym.Env:
+            env = gym.spec(config.env_id).make(**config.env_kwargs)
+            return env if self.env_wrapper is None else self.env_wrapper(env)
+
+        # As many as training has, for evaluation too: SB3 warns when its environments are of another kind
+        return self._chooser.choose(config, self.n_envs, make_env, monitor_dir)
+
+    def _set_threads(self, model: Any) -> None:
+        asked = getattr(self.args, "num_threads", None) or -1
+        if asked > 0 or not isinstance(model, FastAlgorithm):
+            return
+        threads = self._options.threads
+        chosen = choose_threads(model) if threads == "auto" else int(threads)
+        th.set_num_threads(chosen)
+        if self.verbose > 0:
+            print(f"Threads of torch: {chosen}{' (measured)' if threads == 'auto' else ''}")
 
     def _find_section(self) -> None:
         """Make sure that the environment has a section in the hyperparameter file, or another file that has one."""

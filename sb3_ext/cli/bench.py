@@ -1,0 +1,142 @@
+"""``sb3-ext bench ENV``: how many environments, and which kind of them, train fastest on this machine."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from sb3_ext.cli.speed import Speed, make_model, measure
+
+__all__ = ["add_parser"]
+
+_EPILOG = """examples:
+  sb3-ext bench LunarLander-v3
+  sb3-ext bench Pong-v5 --n-envs 8 16 32 --seconds 5
+  sb3-ext bench CartPole-v1 --algo reinforce
+
+Each line of the table is a real training of a few seconds, with the hyperparameters that rl_zoo3.train would use. The
+product of n_envs and n_steps stays what it is there, so that an update sees as many steps as before.
+"""
+#: ``ext:`` settings that are compared, by name
+_KINDS: dict[str, dict[str, Any]] = {
+    "native": {"native": True},
+    "dummy": {"native": False, "vec_env": "dummy"},
+    "multicore": {"native": False, "vec_env": "multicore"},
+    "subproc": {"native": False, "vec_env": "subproc"},
+}
+
+
+class Result(NamedTuple):
+    """One line of the table."""
+
+    kind: str
+    n_envs: int
+    n_steps: int
+    speed: Speed
+
+
+def add_parser(subparsers: Any) -> None:
+    """
+    :param subparsers: where to add it
+    """
+    parser = subparsers.add_parser(
+        "bench",
+        help="find the number and the kind of environments that train fastest on this machine",
+        description="Find the number and the kind of environments that train fastest on this machine.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("env", metavar="ENV", help="environment id")
+    parser.add_argument("--algo", default="ppo_ext", help="algorithm (default: ppo_ext)")
+    parser.add_argument("--n-envs", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64], help="numbers to try")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=list(_KINDS), help="kinds of environments (default: those there are)"
+    )
+    parser.add_argument("--seconds", type=float, default=2.0, help="for how long to train each (default: 2)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """
+    :param args: the command line
+    :return: exit code
+    """
+    if args.seconds <= 0 or min(args.n_envs) < 1:
+        raise ValueError("--seconds and --n-envs must be positive.")
+    console = Console()
+    configured = _configured(args.algo, args.env)
+    results: list[Result] = []
+    try:
+        for kind in args.kinds or configured.kinds:
+            for n_envs in sorted(set(args.n_envs)):
+                if kind == "subproc" and n_envs > 16:
+                    continue  # a process of hundreds of megabytes each
+                with console.status(f"{kind}, {n_envs} environments"):
+                    results.append(_measure(args, kind, n_envs, configured))
+    except KeyboardInterrupt:
+        console.print("Interrupted: this is what was measured.")
+    if not results:
+        return 130
+    console.print(_table(args.env, args.algo, results))
+    best = max(results, key=lambda result: result.speed.steps_per_second)
+    console.print(_advice(args, best, configured), markup=False, highlight=False)
+    return 0
+
+
+class Configured(NamedTuple):
+    """
+    :param n_envs: of the hyperparameter file
+    :param n_steps: of the hyperparameter file
+    :param kinds: that the environment has; subproc is left out, multicore does the same with less
+    """
+
+    n_envs: int
+    n_steps: int
+    kinds: list[str]
+
+
+def _configured(algo: str, env_id: str) -> Configured:
+    from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+    from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
+
+    with make_model(algo, env_id, {}) as model:
+        assert model.env is not None
+        has_native = isinstance(model.env.unwrapped, (CartPoleVecEnv, NativeAtariVecEnv))
+        kinds = ["native", "dummy", "multicore"] if has_native else ["dummy", "multicore"]
+        return Configured(model.n_envs, model.n_steps, kinds)
+
+
+def _measure(args: argparse.Namespace, kind: str, n_envs: int, configured: Configured) -> Result:
+    n_steps = max(2, configured.n_envs * configured.n_steps // n_envs)
+    hyperparams = {"n_envs": n_envs, "n_steps": n_steps, "ext": _KINDS[kind]}
+    with make_model(args.algo, args.env, hyperparams) as model:
+        return Result(kind, n_envs, n_steps, measure(model, args.seconds))
+
+
+def _table(env_id: str, algo: str, results: list[Result]) -> Table:
+    best = max(results, key=lambda result: result.speed.steps_per_second)
+    table = Table(title=f"{env_id}, {algo}: microseconds a step, and steps a second of training")
+    for column in ("environments", "n_envs", "n_steps", "env", "inference", "update", "steps/s"):
+        table.add_column(column, justify="left" if column == "environments" else "right")
+    for result in results:
+        speed = result.speed
+        parts = [f"{1e6 * part:.1f}" for part in (speed.env, speed.inference, speed.update)]
+        cells = [result.kind, str(result.n_envs), str(result.n_steps), *parts, f"{speed.steps_per_second:,.0f}"]
+        table.add_row(*cells, style="bold green" if result is best else None)
+    return table
+
+
+def _advice(args: argparse.Namespace, best: Result, configured: Configured) -> str:
+    options = {"native": "native: true", "dummy": "native: false, vec_env: dummy"}
+    ext = options.get(best.kind, f"native: false, vec_env: {best.kind}")
+    lines = [f"\nFastest here, for the section {args.env} of {args.algo}'s hyperparameters (--conf-file):"]
+    lines += [f"  n_envs: {best.n_envs}", f"  n_steps: {best.n_steps}", f"  ext: {{{ext}}}"]
+    if best.n_envs > configured.n_envs:
+        lines.append(
+            f"\nMore environments than the tuned {configured.n_envs}, with fewer n_steps each, can learn differently: "
+            "compare a few seeds before you keep it."
+        )
+    return "\n".join(lines)

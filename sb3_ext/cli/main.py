@@ -1,0 +1,35 @@
+"""Reads the command line of ``sb3-ext``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from sb3_ext import __version__
+from sb3_ext.cli import bench
+
+__all__ = ["main"]
+
+_DESCRIPTION = "Tools beside RL Zoo's commands. Training stays `python -m rl_zoo3.train --algo ppo_ext --env ENV`."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    :param arguments: the command line without the program's name; that of this process by default
+    :return: exit code
+    """
+    parser = argparse.ArgumentParser(prog="sb3-ext", description=_DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"sb3-ext {__version__}")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (bench,):
+        command.add_parser(subparsers)
+    args = parser.parse_args(arguments)
+    try:
+        return args.run(args)
+    except (ValueError, TypeError) as error:
+        print(f"sb3-ext: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("sb3-ext: interrupted", file=sys.stderr)
+        return 130

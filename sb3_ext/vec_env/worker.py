@@ -1,0 +1,230 @@
+"""A process that steps some environments, seen from both of its sides.
+
+A pair of one-way pipes wakes the process up and carries what does not fit into arrays: an empty message says "step with
+the actions in shared memory" one way and "done, nothing to tell" the other way. Pipes, not semaphores: either side
+learns at once when the other one has died, and a step of some hundred microseconds takes about as long with either.
+
+Top-level imports are few, so that a new process ignores Ctrl-C before the slow imports begin.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from sb3_ext.vec_env.shared_arrays import SharedArrays
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from sb3_ext.vec_env.env_slice import EnvSlice
+
+__all__ = ["RemoteError", "Worker", "WorkerDied"]
+
+#: Step with the shared actions; as a reply: done, with nothing to tell
+_STEP = _DONE = b""
+_CLOSE = b"close"
+#: Seconds that a worker has to close its environments before it is ended by force
+_CLOSE_TIMEOUT = 5.0
+
+
+class WorkerDied(RuntimeError):
+    """A worker process has ended by itself; its environments are gone."""
+
+
+class _RemoteTraceback(Exception):
+    """Shown as the cause of an exception that happened in a worker."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+class RemoteError:
+    """
+    An exception on its way from a worker to the main process.
+
+    :param error: the exception
+    :param index: of the environment that raised it
+    """
+
+    def __init__(self, error: BaseException, index: int) -> None:
+        self.text = f"Environment {index}, in a worker process:\n{traceback.format_exc()}"
+        self._summary = f"environment {index}: {type(error).__name__}: {error}"
+        try:
+            self._pickled = pickle.dumps(error)
+        except Exception:
+            self._pickled = b""
+
+    def as_exception(self) -> Exception:
+        """The exception itself if it can be pickled, else a ``RuntimeError``; its cause is the worker's traceback."""
+        try:
+            error = pickle.loads(self._pickled)
+            assert isinstance(error, Exception)
+        except Exception:
+            error = RuntimeError(self._summary)
+        error.__cause__ = _RemoteTraceback(self.text)
+        return error
+
+
+class Worker:
+    """
+    Starts a process for some environments.
+
+    :param context: multiprocessing context
+    :param env_fns: functions that make the environments
+    :param first: index of the first environment among all
+    :param arrays: the shared arrays
+    :param obs_keys: keys of the observation's parts
+    :param siblings: workers started before this one by the same main process
+    """
+
+    def __init__(
+        self,
+        context: BaseContext,
+        env_fns: Sequence[Callable[[], gym.Env]],
+        first: int,
+        arrays: SharedArrays,
+        obs_keys: Sequence[Any],
+        siblings: Iterable[Worker],
+    ) -> None:
+        self.indices = range(first, first + len(env_fns))
+        self.rows = slice(first, first + len(env_fns))
+        child_reader, self._writer = context.Pipe(duplex=False)
+        self._reader, child_writer = context.Pipe(duplex=False)
+        # A forked process also holds the main process's ends of the pipes, and must close them to see that one die.
+        ours = [end for worker in (self, *siblings) for end in (worker._reader, worker._writer)]
+        inherited = ours if context.get_start_method() == "fork" else []
+        args = (child_reader, child_writer, inherited, cloudpickle.dumps(list(env_fns)), first, arrays, obs_keys)
+        # A daemon is ended with the main process even when that one gets no chance to close it.
+        self.process = context.Process(target=_run, args=args, daemon=True)  # type: ignore[attr-defined]
+        self.process.start()
+        child_reader.close()
+        child_writer.close()
+
+    def send_step(self, actions: Any = None) -> None:
+        """
+        :param actions: those of this worker's environments; ``None`` when they are in the shared array
+        """
+        self._send(_STEP if actions is None else _dumps(("step", (actions,))))
+
+    def send(self, command: str, *args: Any) -> None:
+        """
+        :param command: name of a method of ``EnvSlice``
+        :param args: its arguments
+        """
+        self._send(cloudpickle.dumps((command, args)))
+
+    def _send(self, message: bytes) -> None:
+        try:
+            self._writer.send_bytes(message)
+        except OSError:
+            pass  # the process has died, and ``receive`` will say so
+
+    def receive(self) -> Any:
+        """
+        Wait for the reply to what was sent.
+
+        :return: what the method returned, ``None`` for an empty result, or the ``RemoteError`` that it raised
+        :raises WorkerDied: when the process has ended
+        """
+        try:
+            message = self._reader.recv_bytes()
+        except (EOFError, OSError):
+            raise self._died() from None
+        if message == _DONE:
+            return None
+        try:
+            return pickle.loads(message)
+        except Exception as error:
+            return RemoteError(error, self.indices[0])
+
+    def _died(self) -> WorkerDied:
+        self.process.join(1.0)
+        code = self.process.exitcode
+        if code is None or code >= 0:
+            how = f"ended with exit code {code}"
+        else:
+            how = f"was ended by {signal.Signals(-code).name}" + (" (out of memory?)" if code == -9 else "")
+        envs = f"environments {self.indices[0]} to {self.indices[-1]}"
+        return WorkerDied(f"The worker process of {envs} (pid {self.process.pid}) {how}.")
+
+    def start_closing(self) -> None:
+        """Tell the process to end, whatever it is doing."""
+        try:
+            self._writer.send_bytes(_CLOSE)
+        except OSError:
+            pass
+        # A process that is about to write a reply notices that nobody will read it.
+        self._writer.close()
+        self._reader.close()
+
+    def finish_closing(self) -> None:
+        """Wait until the process has ended, and end it by force when it takes too long."""
+        for end_by_force in (self.process.terminate, self.process.kill):
+            self.process.join(_CLOSE_TIMEOUT)
+            if self.process.exitcode is not None:
+                break
+            end_by_force()
+        self.process.join()
+        self.process.close()
+
+
+def _run(
+    reader: Connection,
+    writer: Connection,
+    inherited: Sequence[Connection],
+    env_fns: bytes,
+    first: int,
+    arrays: SharedArrays,
+    obs_keys: Sequence[Any],
+) -> None:
+    """The worker process's life."""
+    # Ctrl-C reaches all processes of a terminal. The main process decides what to do, and closes the pipes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for connection in inherited:
+        connection.close()
+    from sb3_ext.vec_env.env_slice import EnvSlice
+
+    envs = EnvSlice(first)
+    try:
+        writer.send_bytes(_answer(_make, envs, env_fns, arrays, obs_keys))
+        while (message := reader.recv_bytes()) != _CLOSE:
+            writer.send_bytes(_answer(_obey, envs, message))
+    except (EOFError, OSError):
+        pass  # the main process has gone
+    envs.close()
+
+
+def _answer(work: Callable[..., Any], envs: EnvSlice, *args: Any) -> bytes:
+    """Do the work; its result or its exception becomes a message."""
+    try:
+        result = work(envs, *args)
+        return _dumps(result) if result else _DONE
+    except Exception as error:
+        return pickle.dumps(RemoteError(error, envs.active))
+
+
+def _make(envs: EnvSlice, env_fns: bytes, arrays: SharedArrays, obs_keys: Sequence[Any]) -> None:
+    envs.make(cloudpickle.loads(env_fns))
+    envs.attach(arrays, obs_keys)
+
+
+def _obey(envs: EnvSlice, message: bytes) -> Any:
+    if message == _STEP:
+        return envs.step(envs.read_actions())
+    command, args = pickle.loads(message)
+    return getattr(envs, command)(*args)
+
+
+def _dumps(result: Any) -> bytes:
+    try:
+        return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+    except Exception:  # functions and local classes; slower
+        return cloudpickle.dumps(result)

@@ -1,0 +1,176 @@
+"""Which vectorised environment a training gets: a native one, one process, or one process a core."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
+
+from sb3_ext.vec_env.atari_config import native_atari_settings
+
+__all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "step_seconds"]
+
+#: What ``MulticoreVecEnv`` costs a step of all environments, in seconds: waking its workers and collecting from them.
+_MULTICORE_COST = 100e-6
+#: How long an environment is stepped to find out how long a step takes.
+_PROBE_SECONDS = 0.05
+
+
+class VecEnvChoice(NamedTuple):
+    """
+    :param make: takes functions that make environments, as the classes of SB3 do
+    :param name: what to call it
+    :param stacks_frames: observations are stacked already
+    """
+
+    make: Callable[..., VecEnv]
+    name: str
+    stacks_frames: bool = False
+
+
+class EnvConfig(NamedTuple):
+    """What a hyperparameter file and the command line say of an environment, as they are written there."""
+
+    env_id: str
+    env_kwargs: Mapping[str, Any]
+    env_wrapper: Any
+    frame_stack: int | None
+    vec_env_wrapper: Any
+    normalize: Any
+    monitor_kwargs: Mapping[str, Any]
+
+
+def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | str | None:
+    """
+    :param config: the environment
+    :param monitor_dir: folder for Monitor's files
+    :return: its native version; why there is none, where one could be expected; or ``None``
+    """
+    if _is_plain_cartpole(config):
+        return VecEnvChoice(_make_cartpole(config, monitor_dir), "vectorised CartPole")
+    if "ale_py" not in str(gym.spec(config.env_id).entry_point):
+        return None
+    settings = native_atari_settings(
+        config.env_id,
+        config.env_kwargs,
+        config.env_wrapper,
+        config.frame_stack,
+        vec_env_wrapper=config.vec_env_wrapper,
+        normalize=config.normalize,
+        monitor_kwargs=config.monitor_kwargs,
+    )
+    if isinstance(settings, str):
+        return settings
+
+    def make(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
+        from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
+
+        return NativeAtariVecEnv(settings, len(env_fns), monitor_dir=monitor_dir)
+
+    return VecEnvChoice(make, "native Atari", stacks_frames=True)
+
+
+def _is_plain_cartpole(config: EnvConfig) -> bool:
+    known = {"sutton_barto_reward", "max_episode_steps"}
+    plain = config.env_id == "CartPole-v1" and set(config.env_kwargs) <= known
+    return plain and not config.env_wrapper and not config.monitor_kwargs
+
+
+def _make_cartpole(config: EnvConfig, monitor_dir: str | None) -> Callable[..., VecEnv]:
+    def make(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
+        from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+
+        return CartPoleVecEnv(len(env_fns), monitor_dir=monitor_dir, **config.env_kwargs)
+
+    return make
+
+
+def choose_processes(wish: str, n_envs: int, make_env: Callable[[], gym.Env]) -> VecEnvChoice:
+    """
+    :param wish: ``auto``, or one of the others that ``ext: vec_env`` may be
+    :param n_envs: number of environments
+    :param make_env: makes one, to see how long a step takes
+    """
+    if wish == "dummy":
+        return VecEnvChoice(DummyVecEnv, "one process")
+    if wish == "subproc":
+        return VecEnvChoice(SubprocVecEnv, "a process for each environment")
+    n_cores = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, n_envs)
+    if wish == "auto" and (n_cores < 2 or _saved_by_cores(make_env, n_envs, n_cores) < _MULTICORE_COST):
+        return VecEnvChoice(DummyVecEnv, "one process")
+    from sb3_ext.vec_env.multicore import MulticoreVecEnv
+
+    return VecEnvChoice(MulticoreVecEnv, f"{n_cores} processes")
+
+
+def _saved_by_cores(make_env: Callable[[], gym.Env], n_envs: int, n_cores: int) -> float:
+    """Seconds that a step of all environments would take less, if cores cost nothing."""
+    step = step_seconds(make_env)
+    return step * n_envs - step * -(-n_envs // n_cores)
+
+
+def step_seconds(make_env: Callable[[], gym.Env]) -> float:
+    """
+    :param make_env: makes the environment
+    :return: how long one step takes, at the median: resets count as often as they happen
+    """
+    env = make_env()
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    times: list[float] = []
+    end = time.perf_counter() + _PROBE_SECONDS
+    while len(times) < 10 or (time.perf_counter() < end and len(times) < 5000):
+        action = env.action_space.sample()
+        start = time.perf_counter()
+        _, _, terminated, truncated, _ = env.step(action)
+        if terminated or truncated:
+            env.reset()
+        times.append(time.perf_counter() - start)
+    env.close()
+    return sorted(times)[len(times) // 2]
+
+
+class VecEnvChooser:
+    """
+    Chooses for all environments of a run, and says once what it chose.
+
+    :param native: whether native versions may be used
+    :param wish: ``ext: vec_env``
+    :param verbose: whether to say anything
+    """
+
+    def __init__(self, native: bool, wish: str, verbose: int) -> None:
+        self._native = native
+        self._wish = wish
+        self._verbose = verbose
+        self._processes: VecEnvChoice | None = None
+        self._said: set[str] = set()
+
+    def choose(
+        self, config: EnvConfig, n_envs: int, make_env: Callable[[], gym.Env], monitor_dir: str | None
+    ) -> VecEnvChoice:
+        """
+        :param config: the environment
+        :param n_envs: number of environments
+        :param make_env: makes one, to see how long a step takes
+        :param monitor_dir: folder for Monitor's files
+        """
+        found = choose_native(config, monitor_dir) if self._native else None
+        if isinstance(found, VecEnvChoice):
+            self._say(f"Environments: {found.name}")
+            return found
+        if found is not None:
+            self._say(f"Not the native version of {config.env_id}: {found}")
+        if self._processes is None:
+            self._processes = choose_processes(self._wish, n_envs, make_env)
+        self._say(f"Environments: in {self._processes.name}")
+        return self._processes
+
+    def _say(self, text: str) -> None:
+        if self._verbose > 0 and text not in self._said:
+            print(text)
+        self._said.add(text)

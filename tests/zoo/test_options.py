@@ -1,0 +1,130 @@
+"""``ext:`` in a hyperparameter file: what it may hold, and what it does."""
+
+import argparse
+import os
+import time
+
+import gymnasium as gym
+import pytest
+import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
+import torch as th
+from rl_zoo3 import exp_manager
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
+
+from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+from sb3_ext.vec_env.multicore import MulticoreVecEnv
+from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
+from sb3_ext.zoo.options import ExtOptions, read_options
+from sb3_ext.zoo.vec_envs import choose_processes
+
+
+def test_nothing_written_gives_the_defaults():
+    assert read_options(None) == ExtOptions() == read_options({})
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"nativ": False}, "did you mean 'native'"),
+        ({"native": "no"}, "must be true or false"),
+        ({"vec_env": "multicor"}, "did you mean 'multicore'"),
+        ({"threads": 0}, "must be 'auto' or a number from 1 on"),
+        ("native", "must be keys with values"),
+    ],
+)
+def test_a_mistake_is_told(written, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        read_options(written)
+
+
+def set_up(tmp_path, env_id, hyperparams=None, algo="ppo_ext", **kwargs):
+    manager = exp_manager.ExperimentManager(
+        argparse.Namespace(num_threads=1),
+        algo,
+        env_id,
+        str(tmp_path),
+        eval_freq=-1,
+        hyperparams=hyperparams or {},
+        verbose=1,
+        **kwargs,
+    )
+    return manager, manager.setup_experiment()[0]
+
+
+PONG = {"n_envs": 2, "n_steps": 8, "batch_size": 16}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "hyperparams", "kind"),
+    [
+        ("CartPole-v1", {}, CartPoleVecEnv),
+        ("CartPole-v1", {"ext": {"native": False}}, DummyVecEnv),
+        ("CartPole-v1", {"ext": {"vec_env": "dummy"}}, DummyVecEnv),
+        ("CartPole-v1", {"n_envs": 2, "n_steps": 128, "ext": {"vec_env": "multicore"}}, MulticoreVecEnv),
+        ("CartPole-v1", {"n_envs": 2, "n_steps": 128, "ext": {"vec_env": "subproc"}}, SubprocVecEnv),
+        ("Pong-v5", PONG, NativeAtariVecEnv),
+        ("Pong-v5", {**PONG, "ext": {"native": False, "vec_env": "dummy"}}, DummyVecEnv),
+    ],
+)
+def test_the_environments_are_those_that_were_asked_for(tmp_path, env_id, hyperparams, kind):
+    _, model = set_up(tmp_path, env_id, hyperparams)
+    assert type(model.env.unwrapped) is kind
+    model.env.close()
+
+
+def test_other_wrappers_than_the_standard_ones_are_said_to_keep_the_native_version_away(tmp_path, capsys):
+    wrappers = ["stable_baselines3.common.atari_wrappers.AtariWrapper", "gymnasium.wrappers.NormalizeReward"]
+    _, model = set_up(tmp_path, "Pong-v5", {**PONG, "env_wrapper": wrappers, "ext": {"native": True}})
+    assert not isinstance(model.env.unwrapped, NativeAtariVecEnv)
+    assert "Not the native version of Pong-v5: env_wrapper=" in capsys.readouterr().out
+    model.env.close()
+
+
+def test_stock_algorithms_keep_their_environments_unless_they_ask(tmp_path):
+    _, stock = set_up(tmp_path, "CartPole-v1", algo="ppo")
+    assert type(stock.env.unwrapped) is DummyVecEnv
+    _, asked = set_up(tmp_path, "CartPole-v1", {"ext": {"native": True}}, algo="ppo")
+    assert type(asked.env.unwrapped) is CartPoleVecEnv
+
+
+def test_the_command_lines_choice_of_environments_goes_first(tmp_path):
+    _, model = set_up(tmp_path, "CartPole-v1", {"n_envs": 2, "n_steps": 128}, vec_env_type="subproc")
+    assert type(model.env.unwrapped) is SubprocVecEnv
+    model.env.close()
+
+
+def test_normalisation_goes_on_top_of_a_native_environment(tmp_path):
+    _, model = set_up(tmp_path, "CartPole-v1", {"normalize": True})
+    assert isinstance(model.env, VecNormalize)
+    assert isinstance(model.env.unwrapped, CartPoleVecEnv)
+
+
+def test_cheap_environments_stay_in_one_process_and_dear_ones_get_more():
+    class Dear(gym.Wrapper):
+        def step(self, action):
+            end = time.perf_counter() + 1e-3
+            while time.perf_counter() < end:
+                pass
+            return super().step(action)
+
+    assert choose_processes("auto", 2, lambda: gym.make("CartPole-v1")).make is DummyVecEnv
+    two_cores = len(os.sched_getaffinity(0)) > 1
+    assert choose_processes("auto", 8, lambda: Dear(gym.make("CartPole-v1"))).make is (
+        MulticoreVecEnv if two_cores else DummyVecEnv
+    )
+
+
+def test_threads_are_measured_unless_they_are_given(tmp_path):
+    before = th.get_num_threads()
+    manager, model = set_up(tmp_path, "CartPole-v1")
+    assert th.get_num_threads() == before  # --num-threads was given
+    parameters = [p.detach().clone() for p in model.policy.parameters()]
+    manager.args.num_threads = -1
+    th.set_num_threads(2)
+    manager._set_threads(model)
+    assert th.get_num_threads() in (1, 2)
+    assert all(th.equal(a, b) for a, b in zip(parameters, model.policy.parameters(), strict=True))
+    manager._options = read_options({"threads": 2})
+    manager._set_threads(model)
+    assert th.get_num_threads() == 2
+    th.set_num_threads(before)
