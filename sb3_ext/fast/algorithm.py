@@ -10,6 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.common.env_diversity import env_diversity, warn_if_copies
 from sb3_ext.fast.applies import find_fast_policy
 from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.fast.rollouts import DeferringBuffer, DeferringRolloutBuffer, acting_with
@@ -27,6 +28,7 @@ class FastAlgorithm(OnPolicyAlgorithm):
     fast: bool
     _fast_policy: FastPolicy | None = None
     _told_why_not_fast = False
+    _compared_envs = False
 
     def __init__(self, *args: Any, fast: bool = True, **kwargs: Any) -> None:
         self.fast = fast
@@ -38,6 +40,16 @@ class FastAlgorithm(OnPolicyAlgorithm):
             self.rollout_buffer_class = DeferringRolloutBuffer
         super()._setup_model()
         self.rollout_buffer_class = given  # what is saved with the model loads without us
+        if isinstance(self.rollout_buffer, DeferringBuffer) and self.n_envs > 1:
+            self.rollout_buffer.on_complete = self._compare_envs
+
+    def _compare_envs(self, buffer: RolloutBuffer) -> None:
+        if isinstance(buffer.observations, dict):
+            return
+        if not self._compared_envs:
+            self._compared_envs = True
+            warn_if_copies(buffer.observations, buffer.actions, buffer.episode_starts)
+        self.logger.record("rollout/env_diversity", env_diversity(buffer.observations))
 
     @property
     def fast_policy(self) -> FastPolicy | None:
@@ -67,4 +79,4 @@ class FastAlgorithm(OnPolicyAlgorithm):
             return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_fast_policy", "_told_why_not_fast"]
+        return [*super()._excluded_save_params(), "_fast_policy", "_told_why_not_fast", "_compared_envs"]

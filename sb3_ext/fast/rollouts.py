@@ -29,6 +29,8 @@ class DeferringBuffer(RolloutBuffer):
 
     #: Set for the time of a rollout
     evaluate: Evaluate | None = None
+    #: Called with the buffer when a rollout is complete, while its arrays are still ordered by step and environment
+    on_complete: Callable[[RolloutBuffer], None] | None = None
     _has_gaps = False
 
     def add(
@@ -53,10 +55,10 @@ class DeferringBuffer(RolloutBuffer):
         self.full = self.pos == self.buffer_size
 
     def compute_returns_and_advantage(self, last_values: th.Tensor, dones: np.ndarray) -> None:
-        self._fill_in()
+        self._complete()
         super().compute_returns_and_advantage(last_values, dones)
 
-    def _fill_in(self) -> None:
+    def _complete(self) -> None:
         if self._has_gaps:
             assert self.evaluate is not None
             self._has_gaps = False
@@ -65,6 +67,8 @@ class DeferringBuffer(RolloutBuffer):
             values, log_probs = self.evaluate(observations, self.actions.reshape(n, -1))
             self.values[:] = values.reshape(self.values.shape)
             self.log_probs[:] = log_probs.reshape(self.log_probs.shape)
+        if self.on_complete is not None:
+            self.on_complete(self)
 
 
 class DeferringRolloutBuffer(DeferringBuffer, RolloutBuffer):

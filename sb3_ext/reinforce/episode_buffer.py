@@ -57,7 +57,7 @@ class EpisodeBuffer(DeferringBuffer, RolloutBuffer):
         :param last_values: value of the observation after the rollout, for each environment
         :param dones: whether the rollout's last step ended an episode, for each environment
         """
-        self._fill_in()
+        self._complete()
         # SB3 marks a step that starts an episode; the step before it ended one.
         ends = np.concatenate([self.episode_starts[1:], dones[None]]).astype(bool)
         self._end_abandoned_episodes()
