@@ -47,14 +47,16 @@ class _Nothing(BaseCallback):
 
 
 @contextlib.contextmanager
-def make_model(algo: str, env_id: str, hyperparams: dict[str, Any], seed: int = 0) -> Iterator[OnPolicyAlgorithm]:
+def make_model(
+    algo: str, env_id: str, hyperparams: dict[str, Any], conf: str | None = None
+) -> Iterator[OnPolicyAlgorithm]:
     """
     A model as ``rl_zoo3.train`` makes it, without its files.
 
     :param algo: name of the algorithm in RL Zoo
     :param env_id: environment id
     :param hyperparams: what to change in the hyperparameter file's section
-    :param seed: seed of the training
+    :param conf: hyperparameter file; the algorithm's own by default
     """
     import rl_zoo3.train  # noqa: F401  lets plugins put their algorithms and ExperimentManager in place
     from rl_zoo3 import ALGOS, exp_manager
@@ -70,8 +72,9 @@ def make_model(algo: str, env_id: str, hyperparams: dict[str, Any], seed: int = 
             folder,
             eval_freq=-1,
             hyperparams=hyperparams,
-            seed=seed,
+            seed=0,
             verbose=0,
+            config=conf,
         )
         results = manager.setup_experiment()
         assert results is not None

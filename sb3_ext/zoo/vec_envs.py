@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
 from sb3_ext.vec_env.atari_config import native_atari_settings
@@ -104,7 +109,14 @@ def choose_processes(wish: str, n_envs: int, make_env: Callable[[], gym.Env]) ->
         return VecEnvChoice(DummyVecEnv, "one process")
     from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
-    return VecEnvChoice(MulticoreVecEnv, f"{n_cores} processes")
+    return VecEnvChoice(partial(MulticoreVecEnv, start_method=_start_method()), f"{n_cores} processes")
+
+
+def _start_method() -> str | None:
+    """A fork is there at once and shares our memory, but not safe beside threads, such as those of W&B, or a GPU."""
+    can_fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
+    is_alone = threading.active_count() == 1 and not th.cuda.is_initialized()
+    return "fork" if can_fork and is_alone else None
 
 
 def _saved_by_cores(make_env: Callable[[], gym.Env], n_envs: int, n_cores: int) -> float:
