@@ -54,38 +54,57 @@ class CategoricalHead(Head):
     def __init__(self, sizes: list[int], is_single: bool) -> None:
         self._sizes = sizes
         self._is_single = is_single
-        self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        self._parts: list[_Part] = []
 
     def sample(self, outputs: th.Tensor) -> np.ndarray:
         if self._is_single:
-            return th.multinomial(th.softmax(outputs, 1), 1, True).numpy()[:, 0]
-        parts = [th.multinomial(th.softmax(part, 1), 1, True) for part in outputs.split(self._sizes, 1)]
-        return th.cat(parts, 1).numpy()
+            return _draw(outputs.numpy())
+        return np.stack([_draw(part.numpy()) for part in outputs.split(self._sizes, 1)], axis=1)
 
     def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        self._parts = []
-        log_prob = entropy = np.zeros(len(outputs), np.float32)
-        rows = np.arange(len(outputs))
-        for i, part in enumerate(outputs.split(self._sizes, 1)):
-            log_probs = th.log_softmax(part, 1).numpy()
-            probs = np.exp(log_probs)
-            chosen = actions[:, i].astype(np.int64)
-            part_entropy = -np.einsum("ij,ij->i", probs, log_probs)
-            self._parts.append((probs, log_probs, chosen, part_entropy))
-            log_prob = log_prob + log_probs[rows, chosen]
-            entropy = entropy + part_entropy
+        parts = [outputs] if self._is_single else outputs.split(self._sizes, 1)
+        self._parts = [_Part(part.numpy(), actions[:, i]) for i, part in enumerate(parts)]
+        log_prob, entropy = self._parts[0].log_prob, self._parts[0].entropy
+        for part in self._parts[1:]:
+            log_prob, entropy = log_prob + part.log_prob, entropy + part.entropy
         return log_prob, entropy
 
     def backward(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> th.Tensor:
-        gradients = []
-        rows = np.arange(len(log_prob_gradient))
-        for probs, log_probs, chosen, entropy in self._parts:
-            gradient = probs * -log_prob_gradient[:, None]
-            gradient[rows, chosen] += log_prob_gradient
-            if entropy_gradient:
-                gradient -= (entropy_gradient * probs) * (log_probs + entropy[:, None])
-            gradients.append(gradient)
+        gradients = [part.backward(log_prob_gradient, entropy_gradient) for part in self._parts]
         return th.from_numpy(gradients[0] if len(gradients) == 1 else np.concatenate(gradients, 1))
+
+
+def _draw(logits: np.ndarray) -> np.ndarray:
+    """What ``torch.multinomial`` does for one sample, and from the same random numbers, without its checks."""
+    times = th.empty(logits.shape).exponential_().numpy()
+    weights = np.exp(logits - np.maximum.reduce(logits, axis=1, keepdims=True))
+    return np.divide(weights, times, out=weights).argmax(axis=1)
+
+
+class _Part:
+    """
+    One choice of a categorical action, for a batch.
+
+    :param logits: the last layer's output for it
+    :param actions: what was chosen
+    """
+
+    def __init__(self, logits: np.ndarray, actions: np.ndarray) -> None:
+        shifted = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
+        self._probs = np.exp(shifted)
+        total = np.add.reduce(self._probs, axis=1, keepdims=True)
+        self._log_probs = np.subtract(shifted, np.log(total), out=shifted)
+        self._probs /= total
+        self._chosen = np.arange(len(logits)), actions.astype(np.int64)
+        self.log_prob = self._log_probs[self._chosen]
+        self.entropy = -np.add.reduce(self._probs * self._log_probs, axis=1)
+
+    def backward(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> np.ndarray:
+        gradient = self._probs * -log_prob_gradient[:, None]
+        gradient[self._chosen] += log_prob_gradient
+        if entropy_gradient:
+            gradient -= (self._log_probs + self.entropy[:, None]) * self._probs * np.float32(entropy_gradient)
+        return gradient
 
 
 class GaussianHead(Head):

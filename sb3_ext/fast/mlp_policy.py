@@ -71,6 +71,8 @@ class FastMlpPolicy(FastPolicy):
 
 def _rows(observations: th.Tensor) -> th.Tensor:
     """One float vector for each observation, as SB3's preprocessing and its FlattenExtractor make them."""
+    if observations.dim() == 2 and observations.dtype == th.float32:
+        return observations
     return observations.flatten(1).float()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -34,19 +35,21 @@ def ppo_loss_gradient(
     n = len(values)
     advantages = samples.advantages
     if settings.normalize_advantage and n > 1:
-        advantages = (advantages - advantages.mean()) / (advantages.std(ddof=1) + np.float32(1e-8))
+        centred = advantages - _mean(advantages)
+        advantages = centred / np.float32(math.sqrt(float(centred @ centred) / (n - 1)) + 1e-8)
     log_ratio = log_prob - samples.old_log_prob
     ratio = np.exp(log_ratio)
-    surrogate = advantages * ratio
-    clipped_surrogate = advantages * np.clip(ratio, 1 - settings.clip_range, 1 + settings.clip_range)
-    policy_loss = -float(np.minimum(surrogate, clipped_surrogate).mean())
-    log_prob_gradient = surrogate * (surrogate <= clipped_surrogate) * np.float32(-1 / n)
+    clipped_ratio = np.minimum(np.maximum(ratio, 1 - settings.clip_range), 1 + settings.clip_range)
+    surrogate, clipped_surrogate = advantages * ratio, advantages * clipped_ratio
+    policy_loss = -_mean(np.minimum(surrogate, clipped_surrogate))
+    log_prob_gradient = surrogate * (surrogate <= clipped_surrogate)
+    log_prob_gradient *= np.float32(-1 / n)
 
     value_loss, values_gradient = _value_loss(values, samples, settings)
-    entropy_loss = -float(entropy.mean())
+    entropy_loss = -_mean(entropy)
     metrics = {
-        "approx_kl": float(np.mean((ratio - 1) - log_ratio)),
-        "clip_fraction": float(np.mean(np.abs(ratio - 1) > settings.clip_range)),
+        "approx_kl": _mean((ratio - 1) - log_ratio),
+        "clip_fraction": np.count_nonzero(np.abs(ratio - 1) > settings.clip_range) / n,
         "policy_gradient_loss": policy_loss,
         "value_loss": value_loss,
         "entropy_loss": entropy_loss,
@@ -55,9 +58,14 @@ def ppo_loss_gradient(
     return LossGradient(values_gradient, log_prob_gradient, -settings.ent_coef / n, metrics)
 
 
+def _mean(numbers: np.ndarray) -> float:
+    """Several times faster than ``numbers.mean()`` on short arrays."""
+    return float(np.add.reduce(numbers)) / len(numbers)
+
+
 def _value_loss(values: np.ndarray, samples: Samples, settings: LossSettings) -> tuple[float, np.ndarray]:
     """The value loss, and the gradient of its share of the whole loss."""
-    scale = np.float32(settings.vf_coef / len(values))
+    n = len(values)
     inside = None
     if settings.clip_range_vf is not None:
         change = values - samples.old_values
@@ -67,9 +75,9 @@ def _value_loss(values: np.ndarray, samples: Samples, settings: LossSettings) ->
     errors = values - samples.returns
     if settings.value_loss == "huber":
         gradient = np.clip(errors, -1, 1)
-        loss = float(np.mean(gradient * (errors - 0.5 * gradient)))
+        loss = _mean(gradient * (errors - 0.5 * gradient))
+        gradient *= np.float32(settings.vf_coef / n)
     else:
-        gradient = 2 * errors
-        loss = float(np.mean(errors * errors))
-    gradient = gradient * scale
+        loss = float(errors @ errors) / n
+        gradient = errors * np.float32(2 * settings.vf_coef / n)
     return loss, gradient if inside is None else gradient * inside

@@ -10,7 +10,9 @@ Top-level imports are few, so that a new process ignores Ctrl-C before the slow 
 from __future__ import annotations
 
 import pickle
+import select
 import signal
+import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection
@@ -31,6 +33,9 @@ __all__ = ["RemoteError", "Worker", "WorkerDied"]
 #: Step with the shared actions; as a reply: done, with nothing to tell
 _STEP = _DONE = b""
 _CLOSE = b"close"
+#: Seconds to look for a message again and again before going to sleep: a sleeping core takes long to wake up. About as
+#: long as choosing the actions of the next step takes.
+_WATCH_SECONDS = 0.001
 #: Seconds that a worker has to close its environments before it is ended by force
 _CLOSE_TIMEOUT = 5.0
 
@@ -107,6 +112,7 @@ class Worker:
         self.process.start()
         child_reader.close()
         child_writer.close()
+        self._watch = _watcher(self._reader)
 
     def send_step(self, actions: Any = None) -> None:
         """
@@ -135,6 +141,7 @@ class Worker:
         :raises WorkerDied: when the process has ended
         """
         try:
+            self._watch()
             message = self._reader.recv_bytes()
         except (EOFError, OSError):
             raise self._died() from None
@@ -193,13 +200,35 @@ def _run(
     from sb3_ext.vec_env.env_slice import EnvSlice
 
     envs = EnvSlice(first)
+    watch = _watcher(reader)
     try:
         writer.send_bytes(_answer(_make, envs, env_fns, arrays, obs_keys))
-        while (message := reader.recv_bytes()) != _CLOSE:
+        while (message := _receive(reader, watch)) != _CLOSE:
             writer.send_bytes(_answer(_obey, envs, message))
     except (EOFError, OSError):
         pass  # the main process has gone
     envs.close()
+
+
+def _receive(reader: Connection, watch: Callable[[], None]) -> bytes:
+    watch()
+    return reader.recv_bytes()
+
+
+def _watcher(reader: Connection) -> Callable[[], None]:
+    """A function that returns when there is something to read, or after a while."""
+    if not hasattr(select, "poll"):
+        return lambda: None
+    poller = select.poll()
+    poller.register(reader, select.POLLIN)
+    poll, clock = poller.poll, time.perf_counter
+
+    def watch() -> None:
+        end = clock() + _WATCH_SECONDS
+        while not poll(0) and clock() < end:
+            pass
+
+    return watch
 
 
 def _answer(work: Callable[..., Any], envs: EnvSlice, *args: Any) -> bytes:
