@@ -107,6 +107,7 @@ class FlatAdam:
         self._optimizer, self._flat = optimizer, flat
         self._moments = (th.zeros_like(flat.values), th.zeros_like(flat.values))
         self._step = th.zeros(())
+        self._addresses: list[tuple[int, int]] = []
 
     @staticmethod
     def can_do(optimizer: th.optim.Optimizer) -> bool:
@@ -127,15 +128,11 @@ class FlatAdam:
         self._step.copy_(self._optimizer.state[self._flat.parameters[0]]["step"])
 
     def _is_bound(self) -> bool:
-        state = self._optimizer.state
-        views = zip(*(self._flat.views(moment) for moment in self._moments), strict=True)
-        for parameter, (first, second) in zip(self._flat.parameters, views, strict=True):
-            entry = state.get(parameter)
-            if not entry or entry["exp_avg"].data_ptr() != first.data_ptr():
-                return False
-            if entry["exp_avg_sq"].data_ptr() != second.data_ptr():
-                return False
-        return True
+        return self._addresses == self._current_addresses()
+
+    def _current_addresses(self) -> list[tuple[int, int]]:
+        entries = [self._optimizer.state.get(parameter) for parameter in self._flat.parameters]
+        return [(e["exp_avg"].data_ptr(), e["exp_avg_sq"].data_ptr()) if e else (0, 0) for e in entries]
 
     def step(self) -> None:
         """One step with the gradients as they are."""
@@ -181,6 +178,7 @@ class FlatAdam:
                 first.zero_()
                 second.zero_()
             state[parameter] = {"step": step, "exp_avg": first, "exp_avg_sq": second}
+        self._addresses = self._current_addresses()
 
 
 class FlatSnapshot:

@@ -83,28 +83,30 @@ def _draw(logits: np.ndarray) -> np.ndarray:
 
 class _Part:
     """
-    One choice of a categorical action, for a batch.
+    One choice of a categorical action, for a batch. Arrays have a row for each choice: NumPy reduces columns of such
+    flat arrays several times faster than the short rows of upright ones.
 
     :param logits: the last layer's output for it
     :param actions: what was chosen
     """
 
     def __init__(self, logits: np.ndarray, actions: np.ndarray) -> None:
-        shifted = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
-        self._probs = np.exp(shifted)
-        total = np.add.reduce(self._probs, axis=1, keepdims=True)
-        self._log_probs = np.subtract(shifted, np.log(total), out=shifted)
+        flat = np.ascontiguousarray(logits.T)
+        self._log_probs = flat - np.maximum.reduce(flat, axis=0)
+        self._probs = np.exp(self._log_probs)
+        total = np.add.reduce(self._probs, axis=0)
+        self._log_probs -= np.log(total)
         self._probs /= total
-        self._chosen = np.arange(len(logits)), actions.astype(np.int64)
+        self._chosen = actions.astype(np.int64), np.arange(len(logits))
         self.log_prob = self._log_probs[self._chosen]
-        self.entropy = -np.add.reduce(self._probs * self._log_probs, axis=1)
+        self.entropy = -np.add.reduce(self._probs * self._log_probs, axis=0)
 
     def backward(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> np.ndarray:
-        gradient = self._probs * -log_prob_gradient[:, None]
+        gradient = self._probs * -log_prob_gradient
         gradient[self._chosen] += log_prob_gradient
         if entropy_gradient:
-            gradient -= (self._log_probs + self.entropy[:, None]) * self._probs * np.float32(entropy_gradient)
-        return gradient
+            gradient -= (self._log_probs + self.entropy) * self._probs * np.float32(entropy_gradient)
+        return gradient.T
 
 
 class GaussianHead(Head):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
@@ -15,10 +15,12 @@ __all__ = ["ACTIVATIONS", "Activation", "Mlp"]
 class Activation(NamedTuple):
     """
     :param apply: computes it in place
+    :param apply_few: the same for a small array
     :param backward: turns the gradient of its output into that of its input in place, given the output
     """
 
     apply: Callable[[th.Tensor], None]
+    apply_few: Callable[[np.ndarray], Any]
     backward: Callable[[th.Tensor, th.Tensor], None]
 
 
@@ -43,8 +45,8 @@ def _relu_backward(gradient: th.Tensor, output: th.Tensor) -> None:
 
 
 ACTIVATIONS: dict[type[nn.Module], Activation] = {
-    nn.Tanh: Activation(_tanh, _tanh_backward),
-    nn.ReLU: Activation(_relu, _relu_backward),
+    nn.Tanh: Activation(_tanh, lambda hidden: np.tanh(hidden, out=hidden), _tanh_backward),
+    nn.ReLU: Activation(_relu, lambda hidden: np.maximum(hidden, 0, out=hidden), _relu_backward),
 }
 
 
@@ -71,6 +73,9 @@ class Mlp:
         self._weights = [layer.weight.detach() for layer in layers]
         self._transposed = [weight.t() for weight in self._weights]
         self._biases = [layer.bias.detach() for layer in layers]
+        self._arrays = [
+            (weight.numpy(), bias.numpy()) for weight, bias in zip(self._transposed, self._biases, strict=True)
+        ]
         self._weight_gradients = [_gradient(layer.weight) for layer in layers]
         self._bias_gradients = [_gradient(layer.bias) for layer in layers]
         self._widths = [layer.out_features for layer in layers]
@@ -92,6 +97,21 @@ class Mlp:
             if i < last and self._activation is not None:
                 self._activation.apply(output)
             hidden = output
+        return hidden
+
+    def forward_few(self, inputs: np.ndarray) -> np.ndarray:
+        """
+        The same for a handful of inputs, on which NumPy's calls take half as long as torch's.
+
+        :param inputs: a batch of them
+        :return: the outputs
+        """
+        hidden, last = inputs, len(self._weights) - 1
+        for i, (weight, bias) in enumerate(self._arrays):
+            hidden = hidden @ weight
+            hidden += bias
+            if i < last and self._activation is not None:
+                self._activation.apply_few(hidden)
         return hidden
 
     def backward(self, gradient: th.Tensor) -> None:

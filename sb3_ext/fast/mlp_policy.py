@@ -17,6 +17,8 @@ __all__ = ["FastMlpPolicy"]
 
 #: Rows that a whole rollout is evaluated in at a time: larger ones leave the processor's caches.
 _CHUNK = 1024
+#: Environments up to which acting is faster in NumPy.
+_FEW = 32
 
 
 class FastMlpPolicy(FastPolicy):
@@ -47,7 +49,12 @@ class FastMlpPolicy(FastPolicy):
         return None
 
     def act(self, observations: th.Tensor) -> tuple[th.Tensor, None, None]:
-        return th.from_numpy(self._head.sample(self._actor.forward(_rows(observations)))), None, None
+        rows = _rows(observations)
+        if len(rows) <= _FEW:
+            outputs = th.from_numpy(self._actor.forward_few(rows.numpy()))
+        else:
+            outputs = self._actor.forward(rows)
+        return th.from_numpy(self._head.sample(outputs)), None, None
 
     def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, log_probs = np.empty(len(actions), np.float32), np.empty(len(actions), np.float32)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -107,9 +107,18 @@ def choose_processes(wish: str, n_envs: int, make_env: Callable[[], gym.Env]) ->
     n_cores = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, n_envs)
     if wish == "auto" and (n_cores < 2 or _saved_by_cores(make_env, n_envs, n_cores) < _MULTICORE_COST):
         return VecEnvChoice(DummyVecEnv, "one process")
+    return VecEnvChoice(_make_multicore, f"{n_cores} processes")
+
+
+def _make_multicore(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
     from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
-    return VecEnvChoice(partial(MulticoreVecEnv, start_method=_start_method()), f"{n_cores} processes")
+    start_method = _start_method()
+    if start_method == "fork":
+        # The processes share memory until someone writes to it, as the garbage collector would to every object
+        gc.collect()
+        gc.freeze()
+    return MulticoreVecEnv(env_fns, start_method=start_method, **kwargs)
 
 
 def _start_method() -> str | None:
