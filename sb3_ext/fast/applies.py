@@ -8,6 +8,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.preprocessing import is_image_space
 from torch import nn
 
+from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.heads import has_head
 from sb3_ext.fast.image_policy import FastImagePolicy
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
@@ -43,16 +44,15 @@ def find_fast_policy(algorithm: OnPolicyAlgorithm) -> type[FastPolicy] | str:
     if reason is not None:
         return reason
     space = policy.observation_space
-    if not isinstance(space, spaces.Box):
+    if not isinstance(space, (spaces.Box, spaces.Discrete)):
         return f"of its observations ({type(space).__name__})"
     found: type[FastMlpPolicy | FastImagePolicy] = FastImagePolicy if is_image_space(space) else FastMlpPolicy
     return found.why_not(policy) or found
 
 
 def _why_not_heads(policy: ActorCriticPolicy) -> str | None:
-    for head in (policy.action_net, policy.value_net):
-        if type(head) is not nn.Linear:
-            return f"of the head {type(head).__name__}"
+    if type(policy.action_net) is not nn.Linear or type(policy.value_net) not in (nn.Linear, PopArtHead):
+        return f"of the heads {type(policy.action_net).__name__} and {type(policy.value_net).__name__}"
     if not has_head(policy.action_space):
         return f"of its actions ({type(policy.action_space).__name__})"
     if not all(parameter.requires_grad for parameter in policy.parameters()):

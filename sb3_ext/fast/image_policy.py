@@ -10,6 +10,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import NatureCNN
 
 from sb3_ext.common.extractors import ImpalaCNN
+from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
 
 __all__ = ["FastImagePolicy"]
@@ -31,6 +32,8 @@ class FastImagePolicy(FastPolicy):
         """
         if type(policy.features_extractor) not in (NatureCNN, ImpalaCNN):
             return f"of the features extractor {type(policy.features_extractor).__name__}"
+        if isinstance(policy.value_net, PopArtHead):
+            return "of normalised values from images"
         if not policy.share_features_extractor:
             return "actor and critic have a features extractor each"
         if not policy.normalize_images or policy.observation_space.dtype != np.uint8:

@@ -62,6 +62,8 @@ class Mlp:
     """
     Linear layers with one activation between them, and none after the last.
 
+    Inputs are vectors, or whole numbers that stand for one-hot vectors: they pick columns of the first layer's weights.
+
     The layers' parameters are used where they are, and their gradients are written to ``parameter.grad``, which must
     be there: what moves a parameter (``policy.to``) needs a new object.
 
@@ -93,7 +95,11 @@ class Mlp:
         self._workspace = self._get_workspace(len(inputs))
         hidden, last = inputs, len(self._weights) - 1
         for i, output in enumerate(self._workspace.outputs):
-            th.addmm(self._biases[i], hidden, self._transposed[i], out=output)
+            if hidden.dtype == th.int64:
+                th.index_select(self._transposed[i], 0, hidden, out=output)
+                output += self._biases[i]
+            else:
+                th.addmm(self._biases[i], hidden, self._transposed[i], out=output)
             if i < last and self._activation is not None:
                 self._activation.apply(output)
             hidden = output
@@ -108,7 +114,7 @@ class Mlp:
         """
         hidden, last = inputs, len(self._weights) - 1
         for i, (weight, bias) in enumerate(self._arrays):
-            hidden = hidden @ weight
+            hidden = weight[hidden] if hidden.dtype == np.int64 else hidden @ weight
             hidden += bias
             if i < last and self._activation is not None:
                 self._activation.apply_few(hidden)
@@ -123,7 +129,10 @@ class Mlp:
         outputs, gradients = self._workspace.outputs, self._workspace.gradients
         for i in range(len(self._weights) - 1, -1, -1):
             layer_inputs = outputs[i - 1] if i > 0 else self._inputs
-            th.mm(gradient.t(), layer_inputs, out=self._weight_gradients[i])
+            if layer_inputs.dtype == th.int64:
+                self._weight_gradients[i].zero_().t().index_add_(0, layer_inputs, gradient)
+            else:
+                th.mm(gradient.t(), layer_inputs, out=self._weight_gradients[i])
             th.sum(gradient, 0, out=self._bias_gradients[i])
             if i > 0:
                 gradient = th.mm(gradient, self._weights[i], out=gradients[i - 1])

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch as th
+from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import nn
 
+from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.mlp import ACTIVATIONS, Mlp
 from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
 
@@ -22,13 +24,19 @@ _FEW = 32
 
 
 class FastMlpPolicy(FastPolicy):
-    """In rollouts it only acts; values and log-probabilities are computed for all steps at the end."""
+    """
+    In rollouts it only acts; values and log-probabilities are computed for all steps at the end. With PopArt, the
+    values of :meth:`evaluate` are normalised ones, as its loss needs them.
+    """
 
     def __init__(self, policy: ActorCriticPolicy) -> None:
         super().__init__(policy)
         extractor = policy.mlp_extractor
         self._actor = Mlp(*_layers(extractor.policy_net, policy.action_net))
         self._critic = Mlp(*_layers(extractor.value_net, policy.value_net))
+        # PopArt's head is a linear layer whose output is scaled to the returns' units
+        self._popart = policy.value_net if isinstance(policy.value_net, PopArtHead) else None
+        self._is_one_hot = isinstance(policy.observation_space, spaces.Discrete)
 
     @staticmethod
     def why_not(policy: ActorCriticPolicy) -> str | None:
@@ -49,7 +57,7 @@ class FastMlpPolicy(FastPolicy):
         return None
 
     def act(self, observations: th.Tensor) -> tuple[th.Tensor, None, None]:
-        rows = _rows(observations)
+        rows = self._rows(observations)
         if len(rows) <= _FEW:
             outputs = th.from_numpy(self._actor.forward_few(rows.numpy()))
         else:
@@ -61,26 +69,32 @@ class FastMlpPolicy(FastPolicy):
         for start in range(0, len(actions), _CHUNK):
             part = slice(start, start + _CHUNK)
             values[part], log_probs[part], _ = self.evaluate(observations[part], actions[part])
+        if self._popart is not None:
+            mean, std = (statistic.item() for statistic in self._popart.statistics())
+            values = values * np.float32(std) + np.float32(mean)
         return values, log_probs
 
     def prepare(self, observations: np.ndarray) -> np.ndarray:
+        if self._is_one_hot:
+            return observations.reshape(-1).astype(np.int64, copy=False)
         return observations.reshape(len(observations), -1).astype(np.float32, copy=False)
 
     def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> Answers:
-        rows = _rows(th.as_tensor(observations))
+        rows = self._rows(th.as_tensor(observations))
         values = self._critic.forward(rows).numpy()[:, 0]
         return values, *self._head.evaluate(self._actor.forward(rows), actions)
+
+    def _rows(self, observations: th.Tensor) -> th.Tensor:
+        """One float vector for each observation, as SB3 makes them; or the place of the 1 in a one-hot vector."""
+        if self._is_one_hot:
+            return observations.flatten().long()
+        if observations.dim() == 2 and observations.dtype == th.float32:
+            return observations
+        return observations.flatten(1).float()
 
     def backward(self, gradient: LossGradient) -> None:
         self._actor.backward(self._head.backward(gradient.log_prob, gradient.entropy))
         self._critic.backward(th.from_numpy(gradient.values[:, None]))
-
-
-def _rows(observations: th.Tensor) -> th.Tensor:
-    """One float vector for each observation, as SB3's preprocessing and its FlattenExtractor make them."""
-    if observations.dim() == 2 and observations.dtype == th.float32:
-        return observations
-    return observations.flatten(1).float()
 
 
 def _layers(hidden: nn.Sequential, last: Any) -> tuple[list[nn.Linear], type[nn.Module] | None]:

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+import numpy as np
+import torch as th
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.policies import BasePolicy
@@ -15,6 +17,7 @@ from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.names import described_parameters, extends
 from sb3_ext.common.policies import LSTM_POLICIES, MASKABLE_POLICIES, POLICIES
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch
+from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.fast.rollouts import DeferringRolloutBuffer
 from sb3_ext.ppo_ext.loss import LossSettings
@@ -39,7 +42,11 @@ class PPOExt(FastAlgorithm, PPOUpdate, PPO):
         policy = self.fast_policy
         if policy is None or type(self.rollout_buffer) is not DeferringRolloutBuffer:
             return super()._make_steps(settings, metrics)
-        return FastSteps(policy, self.rollout_buffer, self.batch_size, settings, metrics)
+        return FastSteps(policy, self.rollout_buffer, self.batch_size, settings, metrics, self._normalize_values)
+
+    def _normalize_values(self, values: np.ndarray) -> np.ndarray:
+        head = self.policy.value_net
+        return head.normalize(th.from_numpy(values)).numpy() if isinstance(head, PopArtHead) else values
 
 
 class RecurrentPPOExt(PPOUpdate, RecurrentPPO):

@@ -107,6 +107,7 @@ class FastSteps:
     :param batch_size: size of the minibatches
     :param settings: hyperparameters of the loss
     :param metrics: where to log
+    :param normalize: turns values and returns into the units that the value loss is taken in
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class FastSteps:
         batch_size: int,
         settings: LossSettings,
         metrics: MinibatchMetrics,
+        normalize: Callable[[np.ndarray], np.ndarray],
     ) -> None:
         self._policy, self._batch_size = policy, batch_size
         self._settings, self._metrics = settings, metrics
@@ -123,7 +125,7 @@ class FastSteps:
         _put_in_a_row(buffer)
         self._observations = policy.prepare(buffer.observations)
         self._actions = buffer.actions
-        columns = (buffer.values, buffer.log_probs, buffer.advantages, buffer.returns)
+        columns = (normalize(buffer.values), buffer.log_probs, buffer.advantages, normalize(buffer.returns))
         self._columns = np.stack([column.reshape(-1) for column in columns], axis=1)
         self._gradient = LossGradient(np.zeros(0), np.zeros(0), 0.0, {})
 

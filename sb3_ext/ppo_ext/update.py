@@ -20,10 +20,10 @@ from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.names import check_choice, read_number
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, in_order, rollout_kl
+from sb3_ext.common.popart import PopArtHead
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
 from sb3_ext.ppo_ext.kl_guard import KL_STOP_SCOPES, KLGuard
 from sb3_ext.ppo_ext.loss import VALUE_LOSSES, LossSettings
-from sb3_ext.ppo_ext.popart import PopArtHead
 from sb3_ext.ppo_ext.steps import MinibatchSteps, PlainSteps
 
 __all__ = ["PPOUpdate"]

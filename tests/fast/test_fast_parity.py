@@ -93,6 +93,20 @@ def test_the_other_algorithms_are_the_same_on_both_paths(algorithm, kwargs):
     assert_close(fast, plain)
 
 
+def test_the_parameters_are_those_of_ppo_from_numbered_states():
+    ours, stock = (make(algorithm, "FrozenLake-v1", **PPO_SETTINGS).learn(512) for algorithm in (PPOExt, PPO))
+    assert ours.fast_policy is not None
+    assert_close(ours, stock)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "Pendulum-v1"])
+def test_normalised_values_are_the_same_on_both_paths(env):
+    kwargs = {**PPO_SETTINGS, "normalize_values": True}
+    fast, plain = (make(partial(PPOExt, fast=fast), env, **kwargs).learn(512) for fast in (True, False))
+    assert fast.fast_policy is not None
+    assert_close(fast, plain)
+
+
 @pytest.mark.parametrize("scope", ["minibatch", "epoch"])
 def test_rollback_and_the_adaptive_learning_rate_are_the_same_on_both_paths(scope):
     kwargs = {"target_kl": 0.002, "kl_rollback": True, "kl_stop_scope": scope, "kl_adaptive_lr": 0.002}
@@ -155,8 +169,6 @@ def test_callbacks_get_the_usual_answers_from_the_policy():
         ("CartPole-v1", {"policy_kwargs": {"layer_norm": True}}, "because of the layers Linear, LayerNorm, Tanh."),
         ("CartPole-v1", {"policy_kwargs": {"activation_fn": "elu"}}, "because of the layers Linear, ELU."),
         ("CartPole-v1", {"policy_kwargs": {"features_extractor_class": "NormalizedMlp"}}, "extractor NormalizedMlp."),
-        ("CartPole-v1", {"normalize_values": True}, "because of the head PopArtHead."),
-        ("FrozenLake-v1", {}, r"because of its observations \(Discrete\)."),
         ("Pendulum-v1", {"use_sde": True}, "because of gSDE."),
     ],
 )

@@ -46,10 +46,25 @@ def test_a_network_and_its_gradients_are_those_of_autograd(activation, widths, t
     for parameter in network.parameters():
         parameter.grad.fill_(7.0)  # what was there before must not matter
     assert th.allclose(mlp.forward(inputs), expected, **CLOSE)
+    assert np.allclose(mlp.forward_few(inputs.numpy()), expected.detach(), **CLOSE)
     mlp.backward(gradient)
     th.set_num_threads(before)
     for parameter, wanted in zip(network.parameters(), expected_gradients, strict=True):
         assert th.allclose(parameter.grad, wanted, **CLOSE)
+
+
+def test_whole_numbers_stand_for_one_hot_vectors():
+    layers = [nn.Linear(6, 8), nn.Linear(8, 3)]
+    numbers, gradient = th.tensor([5, 0, 0, 2, 5]), th.randn(5, 3)
+    expected = nn.Sequential(layers[0], nn.Tanh(), layers[1])(nn.functional.one_hot(numbers, 6).float())
+    expected.backward(gradient)
+    expected_gradients = [layer.weight.grad.clone() for layer in layers]
+    mlp = Mlp(layers, nn.Tanh)
+    assert th.allclose(mlp.forward(numbers), expected, **CLOSE)
+    assert np.allclose(mlp.forward_few(numbers.numpy()), expected.detach(), **CLOSE)
+    mlp.backward(gradient)
+    for layer, wanted in zip(layers, expected_gradients, strict=True):
+        assert th.allclose(layer.weight.grad, wanted, **CLOSE)
 
 
 ACTION_SPACES = {

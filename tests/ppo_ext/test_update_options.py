@@ -8,8 +8,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from torch import nn
 
 from sb3_ext import PPOExt
+from sb3_ext.common.popart import PopArtHead
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
-from sb3_ext.ppo_ext.popart import PopArtHead
 
 
 def make(env="CartPole-v1", **kwargs):
