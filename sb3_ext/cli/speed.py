@@ -48,7 +48,7 @@ class _Nothing(BaseCallback):
 
 @contextlib.contextmanager
 def make_model(
-    algo: str, env_id: str, hyperparams: dict[str, Any], conf: str | None = None
+    algo: str, env_id: str, hyperparams: dict[str, Any], conf: str | None = None, seed: int = 0
 ) -> Iterator[OnPolicyAlgorithm]:
     """
     A model as ``rl_zoo3.train`` makes it, without its files.
@@ -57,6 +57,7 @@ def make_model(
     :param env_id: environment id
     :param hyperparams: what to change in the hyperparameter file's section
     :param conf: hyperparameter file; the algorithm's own by default
+    :param seed: seed of the training
     """
     import rl_zoo3.train  # noqa: F401  lets plugins put their algorithms and ExperimentManager in place
     from rl_zoo3 import ALGOS, exp_manager
@@ -72,7 +73,7 @@ def make_model(
             folder,
             eval_freq=-1,
             hyperparams=hyperparams,
-            seed=0,
+            seed=seed,
             verbose=0,
             config=conf,
         )
