@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-from sb3_ext.cli.speed import Speed, make_model, measure
+if TYPE_CHECKING:
+    from sb3_ext.cli.speed import Speed
 
 __all__ = ["add_parser"]
 
@@ -99,6 +100,7 @@ class Configured(NamedTuple):
 
 
 def _configured(algo: str, env_id: str) -> Configured:
+    from sb3_ext.cli.speed import make_model
     from sb3_ext.vec_env.cartpole import CartPoleVecEnv
     from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
 
@@ -110,6 +112,8 @@ def _configured(algo: str, env_id: str) -> Configured:
 
 
 def _measure(args: argparse.Namespace, kind: str, n_envs: int, configured: Configured) -> Result:
+    from sb3_ext.cli.speed import make_model, measure
+
     n_steps = max(2, configured.n_envs * configured.n_steps // n_envs)
     hyperparams = {"n_envs": n_envs, "n_steps": n_steps, "ext": _KINDS[kind]}
     with make_model(args.algo, args.env, hyperparams) as model:
