@@ -64,7 +64,8 @@ def make_model(
 
     if env_id not in gym.registry:
         raise ValueError(f"There is no environment {env_id!r}: {nearest(env_id, list(gym.registry))}")
-    check_choice("--algo", algo, ALGOS)
+    on_policy = [name for name, algorithm in ALGOS.items() if issubclass(algorithm, OnPolicyAlgorithm)]
+    check_choice("--algo", algo, on_policy)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         manager = exp_manager.ExperimentManager(
             argparse.Namespace(),

@@ -37,8 +37,9 @@ class ExtAlgorithm(ScheduledAlgorithm, CheckedLoad, OnPolicyAlgorithm):
         for special in _SPECIAL_POLICIES:
             if issubclass(self.policy_class, special) != issubclass(usual, special):
                 raise ValueError(
-                    f"{type(self).__name__} can't use {self.policy_class.__name__}: its policies are those of "
-                    f"{', '.join(self.policy_aliases)}."
+                    f"{type(self).__name__} can't use the policy {self.policy_class.__module__}."
+                    f"{self.policy_class.__name__}: policies with a memory or for action masks are for algorithms of "
+                    "their kind alone."
                 )
 
     def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:

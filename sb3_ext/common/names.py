@@ -5,10 +5,14 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import re
+import textwrap
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-__all__ = ["check_choice", "check_keywords", "described_parameters", "extends", "nearest", "read_number"]
+import numpy as np
+
+__all__ = ["check_choice", "check_keywords", "described_parameters", "extends", "nearest", "read_flag", "read_number"]
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -20,7 +24,7 @@ def nearest(name: str, known: Collection[str]) -> str:
     :return: a sentence to end an error with: the nearest known name, or all of them when none is near
     """
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}."
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(set(known)))}."
 
 
 def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
@@ -59,6 +63,17 @@ def read_number(option: str, written: Any) -> float:
         return float(written)
     except (TypeError, ValueError):
         raise ValueError(f"{option}={written!r} must be a number.") from None
+
+
+def read_flag(option: str, written: Any) -> bool:
+    """
+    :param option: name of the option, for the error
+    :param written: its value; the string "no" would count as true
+    :raises ValueError: when it is not true or false
+    """
+    if not isinstance(written, (bool, np.bool_)):
+        raise ValueError(f"{option}={written!r} must be True or False (in YAML without quotes).")
+    return bool(written)
 
 
 def extends(base_init: Callable[..., None], without: Collection[str] = ()) -> Callable[[Init], Init]:
@@ -101,9 +116,10 @@ def _joined(own: inspect.Signature, inherited: list[inspect.Parameter]) -> inspe
 
 def described_parameters(cls: type) -> str:
     """
-    :param cls: a class whose docstring has ``:param …:`` lines
-    :return: those lines, for the docstring of a class that takes the same parameters
+    :param cls: an algorithm whose docstring has ``:param …:`` lines
+    :return: those lines, without policy and environment, for the docstring of a class that takes the same parameters
     """
-    lines = inspect.cleandoc(cls.__doc__ or "").splitlines()
-    first = next((i for i, line in enumerate(lines) if line.startswith(":param")), len(lines))
-    return "\n".join(f"    {line}".rstrip() for line in lines[first:])
+    text = inspect.cleandoc(cls.__doc__ or "")
+    entries = re.split(r"^(?=:param )", text, flags=re.MULTILINE)[1:]
+    kept = [entry.rstrip() for entry in entries if not entry.startswith((":param policy:", ":param env:"))]
+    return textwrap.indent("\n".join(kept), "    ")

@@ -27,7 +27,7 @@ from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtr
 from torch import nn
 
 from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
-from sb3_ext.common.names import check_keywords, nearest, read_number
+from sb3_ext.common.names import check_keywords, nearest, read_flag, read_number
 
 __all__ = ["LSTM_POLICIES", "MASKABLE_POLICIES", "POLICIES", "PolicyOptions", "resolve_policy_kwargs"]
 
@@ -120,6 +120,7 @@ class PolicyOptions(BasePolicy):
         weight_decay: float = 0.0,
         **kwargs: Any,
     ) -> None:
+        layer_norm = read_flag("policy_kwargs: layer_norm", layer_norm)
         dropout, weight_decay = read_number("dropout", dropout), read_number("weight_decay", weight_decay)
         ortho_gain = None if ortho_gain is None else read_number("ortho_gain", ortho_gain)
         if not 0.0 <= dropout < 1.0:

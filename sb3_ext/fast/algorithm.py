@@ -11,6 +11,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.env_diversity import env_diversity, warn_if_copies
+from sb3_ext.common.names import read_flag
 from sb3_ext.fast.applies import find_fast_policy
 from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.fast.rollouts import DeferringBuffer, DeferringRolloutBuffer, acting_with
@@ -31,7 +32,7 @@ class FastAlgorithm(OnPolicyAlgorithm):
     _compared_envs = False
 
     def __init__(self, *args: Any, fast: bool = True, **kwargs: Any) -> None:
-        self.fast = fast
+        self.fast = read_flag("fast", fast)
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:
@@ -56,7 +57,8 @@ class FastAlgorithm(OnPolicyAlgorithm):
         """The policy on the fast path; ``None`` where that does not apply."""
         if not self.fast:
             return None
-        if self._fast_policy is None or not self._fast_policy.is_bound():
+        if self._fast_policy is None or not self._fast_policy.is_of(self.policy):
+            self._fast_policy = None
             found = find_fast_policy(self)
             if isinstance(found, str):
                 self._tell_why_not(found)
@@ -77,6 +79,9 @@ class FastAlgorithm(OnPolicyAlgorithm):
             return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
         with acting_with(self, fast_policy.act, rollout_buffer, fast_policy.evaluate_rollout):
             return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fast_policy": None}
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_fast_policy", "_told_why_not_fast", "_compared_envs"]

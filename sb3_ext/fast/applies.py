@@ -12,7 +12,7 @@ from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.heads import has_head
 from sb3_ext.fast.image_policy import FastImagePolicy
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
-from sb3_ext.fast.policy import FastPolicy
+from sb3_ext.fast.policy import FastPolicy, has_hooks
 
 __all__ = ["find_fast_policy"]
 
@@ -37,10 +37,10 @@ def find_fast_policy(algorithm: OnPolicyAlgorithm) -> type[FastPolicy] | str:
         return f"the device is {algorithm.device}"
     if algorithm.use_sde:
         return "of gSDE"
-    changed = [name for name in _METHODS if getattr(type(policy), name) is not getattr(ActorCriticPolicy, name, None)]
-    if changed:
-        return f"{type(policy).__name__} has its own {changed[0]}"
-    reason = _why_not_heads(policy)
+    for name in _METHODS:
+        if getattr(type(policy), name) is not getattr(ActorCriticPolicy, name) or name in vars(policy):
+            return f"{type(policy).__name__} has its own {name}"
+    reason = _why_not_parameters(policy) or _why_not_heads(policy)
     if reason is not None:
         return reason
     space = policy.observation_space
@@ -55,6 +55,20 @@ def _why_not_heads(policy: ActorCriticPolicy) -> str | None:
         return f"of the heads {type(policy.action_net).__name__} and {type(policy.value_net).__name__}"
     if not has_head(policy.action_space):
         return f"of its actions ({type(policy.action_space).__name__})"
+    return None
+
+
+def _why_not_parameters(policy: ActorCriticPolicy) -> str | None:
     if not all(parameter.requires_grad for parameter in policy.parameters()):
         return "some of its parameters are frozen"
+    optimized = {id(parameter) for group in policy.optimizer.param_groups for parameter in group["params"]}
+    if any(id(parameter) not in optimized for parameter in policy.parameters()):
+        return "its optimizer does not have all of its parameters"
+    if any(parameter._backward_hooks for parameter in policy.parameters()) or any(map(has_hooks, policy.modules())):
+        return "it has hooks"
+    for module in policy.modules():
+        if isinstance(module, (nn.Linear, nn.Conv2d)) and not isinstance(
+            module._parameters.get("weight"), nn.Parameter
+        ):
+            return "its weights are computed from other parameters"
     return None

@@ -32,7 +32,6 @@ class FlatParameters:
             value.copy_(parameter.detach())
             parameter.data, parameter.grad = value, gradient
         self._gradient_views = [parameter.grad for parameter in self.parameters]
-        self._addresses = [parameter.data_ptr() for parameter in self.parameters]
 
     def views(self, vector: th.Tensor) -> list[th.Tensor]:
         """
@@ -41,10 +40,6 @@ class FlatParameters:
         """
         sizes = [parameter.numel() for parameter in self.parameters]
         return [_like(part, parameter) for part, parameter in zip(vector.split(sizes), self.parameters, strict=True)]
-
-    def is_bound(self) -> bool:
-        """Whether the policy still has its parameters here; ``to`` moves them."""
-        return self._addresses == [parameter.data_ptr() for parameter in self.parameters]
 
     def bind_gradients(self) -> None:
         """Make the parameters' gradients views again: ``zero_grad`` has dropped them."""
@@ -110,14 +105,17 @@ class FlatAdam:
         self._addresses: list[tuple[int, int]] = []
 
     @staticmethod
-    def can_do(optimizer: th.optim.Optimizer) -> bool:
+    def can_do(optimizer: th.optim.Optimizer, flat: FlatParameters) -> bool:
         """
         :param optimizer: the policy's optimizer
-        :return: whether this does what it does: plain Adam, with one group of parameters
+        :param flat: the policy's parameters
+        :return: whether this does what it does: plain Adam, with one group of all parameters
         """
         if type(optimizer) is not th.optim.Adam or len(optimizer.param_groups) != 1 or not hasattr(th, "_fused_adam_"):
             return False
         group = optimizer.param_groups[0]
+        if {id(parameter) for parameter in group["params"]} != {id(parameter) for parameter in flat.parameters}:
+            return False
         unusual = ("weight_decay", "amsgrad", "maximize", "capturable", "differentiable")
         return not any(group.get(name) for name in unusual)
 

@@ -14,7 +14,7 @@ from sb3_ext.common.snapshot import PolicySnapshot, Snapshot
 from sb3_ext.fast.flat import FlatAdam, FlatParameters, FlatSnapshot
 from sb3_ext.fast.heads import make_head
 
-__all__ = ["Answers", "FastPolicy", "LossGradient"]
+__all__ = ["Answers", "FastPolicy", "LossGradient", "has_hooks"]
 
 #: Values, log-probabilities and entropies, one for each sample.
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -38,12 +38,17 @@ class FastPolicy(ABC):
     def __init__(self, policy: ActorCriticPolicy) -> None:
         self._policy = policy
         self._flat = FlatParameters(policy)
-        self._adam = FlatAdam(policy.optimizer, self._flat) if FlatAdam.can_do(policy.optimizer) else None
+        can_do_adam = FlatAdam.can_do(policy.optimizer, self._flat)
+        self._adam = FlatAdam(policy.optimizer, self._flat) if can_do_adam else None
         self._head = make_head(policy.action_space, getattr(policy, "log_std", None))
+        self._fingerprint = _fingerprint(policy)
 
-    def is_bound(self) -> bool:
-        """Whether the policy still works on the parameters that are known here."""
-        return self._flat.is_bound()
+    def is_of(self, policy: ActorCriticPolicy) -> bool:
+        """
+        :param policy: an algorithm's present policy
+        :return: whether it is the one that is known here, with the modules, parameters and optimizer that it had
+        """
+        return policy is self._policy and self._fingerprint == _fingerprint(policy)
 
     @abstractmethod
     def act(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor | None, th.Tensor | None]:
@@ -112,3 +117,19 @@ class FastPolicy(ABC):
         """To be called when an update has made its last step."""
         if self._adam is not None:
             self._adam.finish()
+
+
+def _fingerprint(policy: ActorCriticPolicy) -> tuple[Any, ...]:
+    """Changes when someone replaces, moves, freezes or hooks anything that the fast path has looked at."""
+    modules = [(id(module), has_hooks(module)) for module in policy.modules()]
+    parameters = [(id(p), p.data_ptr(), p.requires_grad, bool(p._backward_hooks)) for p in policy.parameters()]
+    return id(policy.optimizer), modules, parameters
+
+
+def has_hooks(module: th.nn.Module) -> bool:
+    """
+    :param module: part of a policy
+    :return: whether someone wants to be called when it is asked or differentiated
+    """
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks)

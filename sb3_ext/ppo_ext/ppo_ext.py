@@ -29,8 +29,9 @@ __all__ = ["MaskablePPOExt", "PPOExt", "RecurrentPPOExt"]
 
 class PPOExt(FastAlgorithm, PPOUpdate, PPO):
     __doc__ = f"""
-    Proximal Policy Optimization with extras. With all of them off, as by default, it trains exactly as SB3's
-    :class:`~stable_baselines3.PPO` does from the same seed; all of PPO's parameters are taken too.
+    Proximal Policy Optimization with extras. With all of them off, as by default, it trains as SB3's
+    :class:`~stable_baselines3.PPO` does from the same seed (to the last bit with ``fast=False``); all of PPO's
+    parameters are taken too.
     {PPOUpdate.__doc__}
 {described_parameters(FastAlgorithm)}
 {described_parameters(PPO)}"""

@@ -18,7 +18,7 @@ from stable_baselines3.common.utils import explained_variance, update_learning_r
 
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.diagnostics import MinibatchMetrics
-from sb3_ext.common.names import check_choice, read_number
+from sb3_ext.common.names import check_choice, read_flag, read_number
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, in_order, rollout_kl
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
@@ -107,12 +107,14 @@ class PPOUpdate(ExtAlgorithm):
         return self._n_kl_stops
 
     def _setup_model(self) -> None:
+        self.normalize_values = read_flag("normalize_values", self.normalize_values)
         super()._setup_model()
         self._check_options()
         if self.normalize_values:
             self._install_popart()
 
     def _check_options(self) -> None:
+        self.kl_rollback = read_flag("kl_rollback", self.kl_rollback)
         check_choice("kl_stop_scope", self.kl_stop_scope, KL_STOP_SCOPES)
         check_choice("reset_optimizer", self.reset_optimizer, OPTIMIZER_RESETS)
         check_choice("value_loss", self.value_loss, VALUE_LOSSES)

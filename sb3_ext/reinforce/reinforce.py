@@ -22,6 +22,7 @@ from sb3_ext.common.names import check_choice, extends
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
 from sb3_ext.fast.algorithm import FastAlgorithm
+from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
 from sb3_ext.reinforce.loss_gradient import reinforce_loss_gradient
 
@@ -121,6 +122,10 @@ class REINFORCE(FastAlgorithm, ExtAlgorithm):
         if self.rollout_buffer_class is None:
             is_dict = isinstance(self.observation_space, spaces.Dict)
             self.rollout_buffer_class = DictEpisodeBuffer if is_dict else EpisodeBuffer
+        elif not issubclass(self.rollout_buffer_class, EpisodeBuffer):
+            raise ValueError(
+                f"rollout_buffer_class={self.rollout_buffer_class.__name__} must be a kind of EpisodeBuffer."
+            )
         self.rollout_buffer_kwargs = {**self.rollout_buffer_kwargs, "max_episode_steps": self.max_episode_steps}
         super()._setup_model()
         if self._initial("vf_coef") == 0:
@@ -155,24 +160,24 @@ class REINFORCE(FastAlgorithm, ExtAlgorithm):
         self._update_learning_rate(self.policy.optimizer)
         buffer.advantages = self._subtract_baseline()
         metrics = MinibatchMetrics()
+        policy = self.fast_policy
+        if policy is not None:
+            policy.start_update()
         for batch in self._normalized_batches():
-            self._step(batch, metrics)
-        if self.fast_policy is not None:
-            self.fast_policy.finish_update()
+            self._step(policy, batch, metrics)
+        if policy is not None:
+            policy.finish_update()
         self._n_updates += 1
         self._log_update(metrics)
 
     def _normalized_batches(self) -> Iterator[RolloutBufferSamples]:
-        if self.fast_policy is not None:
-            self.fast_policy.start_update()
         for batch in self.rollout_buffer.get(self.batch_size):
             advantages = batch.advantages
             if self.normalize_returns == "batch" and len(advantages) > 1:
                 advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
             yield batch._replace(advantages=advantages)
 
-    def _step(self, batch: RolloutBufferSamples, metrics: MinibatchMetrics) -> None:
-        policy = self.fast_policy
+    def _step(self, policy: FastPolicy | None, batch: RolloutBufferSamples, metrics: MinibatchMetrics) -> None:
         if policy is None:
             metrics.add(**optimize_apart(self.policy, self._loss(batch, metrics), self.max_grad_norm))
             return

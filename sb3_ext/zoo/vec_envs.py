@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import multiprocessing
 import os
@@ -119,6 +120,7 @@ def _make_multicore(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
         # The processes share memory until someone writes to it, as the garbage collector would to every object
         gc.collect()
         gc.freeze()
+        atexit.register(gc.unfreeze)  # or libraries report as leaked at exit what was never freed
     return MulticoreVecEnv(env_fns, start_method=start_method, **kwargs)
 
 

@@ -92,3 +92,20 @@ def test_a_typo_in_the_policys_name_gets_the_nearest_name():
 def test_an_extractor_for_images_refuses_vectors():
     with pytest.raises(ValueError, match="ImpalaCNN is for images"):
         PPOExt("MlpPolicy", "CartPole-v1", policy_kwargs={"features_extractor_class": "ImpalaCNN"})
+
+
+@pytest.mark.parametrize(
+    "flags", [{"fast": "no"}, {"kl_rollback": "no", "target_kl": 0.1}, {"normalize_values": "yes"}]
+)
+def test_a_flag_in_quotes_is_refused(flags):
+    with pytest.raises(ValueError, match="must be True or False"):
+        PPOExt("MlpPolicy", "CartPole-v1", **flags)
+
+
+def test_an_infinite_gradient_norm_switches_clipping_off():
+    assert PPOExt("MlpPolicy", "CartPole-v1", max_grad_norm=float("inf")).max_grad_norm == float("inf")
+
+
+def test_a_number_that_is_left_out_is_told():
+    with pytest.raises(ValueError, match="ent_coef=None is not a schedule"):
+        PPOExt("MlpPolicy", "CartPole-v1", ent_coef=None)

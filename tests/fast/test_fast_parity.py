@@ -1,5 +1,6 @@
 """On the fast path, training is what it is on the plain one: the same actions, minibatches and parameters."""
 
+import pickle
 import re
 from functools import partial
 
@@ -11,6 +12,7 @@ from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
+from torch.nn.utils import prune as torch_prune
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
 
@@ -187,3 +189,81 @@ def test_a_policy_with_its_own_forward_is_left_alone():
 
     model = PPOExt(Mine, "CartPole-v1", device="cpu")
     assert model.fast_policy is None
+
+
+def freeze(model):
+    for parameter in model.policy.mlp_extractor.parameters():
+        parameter.requires_grad_(False)
+
+
+def replace_layer(model):
+    model.policy.action_net = th.nn.Linear(64, 2)
+    model.policy.optimizer = th.optim.Adam(model.policy.parameters(), lr=1e-3)
+
+
+def replace_weight(model):
+    model.policy.action_net.weight = th.nn.Parameter(th.randn(2, 64))
+    model.policy.optimizer = th.optim.Adam(model.policy.parameters(), lr=1e-3)
+
+
+def replace_policy(model):
+    other = make(PPO, "CartPole-v1", **PPO_SETTINGS)
+    model.policy = other.policy
+
+
+def replace_optimizer(model):
+    model.policy.optimizer = th.optim.SGD(model.policy.parameters(), lr=1e-2)
+
+
+def optimize_a_part(model):
+    model.policy.optimizer = th.optim.Adam(model.policy.value_net.parameters(), lr=1e-2)
+
+
+def hook_a_module(model):
+    model.policy.action_net.register_forward_hook(lambda module, inputs, output: output * 3)
+
+
+def hook_a_parameter(model):
+    model.policy.value_net.weight.register_hook(lambda gradient: gradient * 0)
+
+
+def prune(model):
+    torch_prune.l1_unstructured(model.policy.mlp_extractor.policy_net[0], "weight", 0.5)
+
+
+CHANGES = [
+    freeze,
+    replace_layer,
+    replace_weight,
+    replace_policy,
+    replace_optimizer,
+    optimize_a_part,
+    hook_a_module,
+    hook_a_parameter,
+    prune,
+]
+
+
+@pytest.mark.parametrize("n_steps_before", [0, 128])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_done_to_the_policy_counts_as_it_does_in_sb3(change, n_steps_before):
+    agents = []
+    for algorithm in (PPOExt, PPO):
+        agent = make(algorithm, "CartPole-v1", **PPO_SETTINGS)
+        if n_steps_before:
+            agent.learn(n_steps_before)
+        th.manual_seed(1)
+        change(agent)
+        agent.set_random_seed(2)
+        agents.append(agent.learn(128, reset_num_timesteps=False))
+    ours, stock = agents
+    expected = stock.policy.state_dict()
+    for name, value in ours.policy.state_dict().items():
+        assert th.allclose(value, expected[name], rtol=1e-4, atol=1e-5), name
+
+
+def test_a_trained_agent_can_be_pickled():
+    model = make(PPOExt, "CartPole-v1", **PPO_SETTINGS).learn(128)
+    model.env = model._logger = None
+    copy = pickle.loads(pickle.dumps(model))
+    assert all(th.equal(a, b) for a, b in zip(copy.policy.parameters(), model.policy.parameters(), strict=True))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from sb3_ext.common.names import check_choice, nearest
+from sb3_ext.common.names import check_choice, nearest, read_number
 from sb3_ext.common.schedules.kinds import SHAPES, Constant, Curve, LinearToZero, Points, Schedule
 
 __all__ = ["parse_schedule"]
@@ -95,7 +95,7 @@ def _same_unit(one: float, other: float) -> bool:
 
 
 def _number(name: str, written: Any) -> float:
-    value = float(written)
-    if not math.isfinite(value):
+    value = read_number(name, written)
+    if not math.isfinite(value) and not (name == "max_grad_norm" and value > 0):  # infinite: no clipping
         raise ValueError(f"{name}={written!r} must be a finite number.")
     return value

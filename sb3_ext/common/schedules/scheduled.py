@@ -20,6 +20,8 @@ from sb3_ext.common.schedules.parsing import parse_schedule
 
 __all__ = ["ScheduledAlgorithm"]
 
+#: May be left out
+_OPTIONAL = ("target_kl",)
 _SCHEDULES_OF_SB3 = ("learning_rate", "clip_range", "clip_range_vf")
 
 
@@ -51,7 +53,7 @@ class ScheduledAlgorithm(BaseAlgorithm):
         self._scheduled: dict[str, float] = dict(self.__dict__.get("_scheduled", {}))
         for name in self.schedulable:
             written = getattr(self, name)
-            if written is None:
+            if written is None and name in _OPTIONAL:
                 self.schedules.pop(name, None)
             elif name not in self.schedules or written != self._scheduled.get(name):
                 self._read_schedule(name, written)
