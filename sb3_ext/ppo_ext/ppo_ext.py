@@ -41,7 +41,8 @@ class PPOExt(FastAlgorithm, PPOUpdate, PPO):
 
     def _make_steps(self, settings: LossSettings, metrics: MinibatchMetrics) -> MinibatchSteps:
         policy = self.fast_policy
-        if policy is None or type(self.rollout_buffer) is not DeferringRolloutBuffer:
+        asks_otherwise = type(self)._evaluate is not PPOExt._evaluate
+        if policy is None or asks_otherwise or type(self.rollout_buffer) is not DeferringRolloutBuffer:
             return super()._make_steps(settings, metrics)
         return FastSteps(policy, self.rollout_buffer, self.batch_size, settings, metrics, self._normalize_values)
 

@@ -7,6 +7,7 @@ from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import MaskablePPOExt, PPOExt, RecurrentPPOExt
+from sb3_ext.ppo_ext.steps import FastSteps
 
 POLICIES = {PPOExt: "MlpPolicy", RecurrentPPOExt: "MlpLstmPolicy", MaskablePPOExt: "MlpPolicy"}
 
@@ -53,6 +54,31 @@ def test_each_sample_is_in_exactly_one_minibatch_an_epoch(algorithm, batch_size)
     samples = [sample for batch in seen for sample in batch]
     assert len(samples) == 3 * 16 * 4
     values, counts = np.unique(samples, return_counts=True)
+    assert len(values) == 16 * 4
+    assert (counts == 3).all()
+
+
+@pytest.mark.parametrize("batch_size", [16, 20])
+@pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
+def test_each_sample_is_in_exactly_one_minibatch_an_epoch_on_the_fast_path(batch_size):
+    seen = []
+
+    class Recorded(PPOExt):
+        def _make_steps(self, settings, metrics):
+            steps = super()._make_steps(settings, metrics)
+            assert isinstance(steps, FastSteps)
+            look = steps.look
+
+            def recorded_look(batch):
+                seen.extend(steps._observations[batch].flatten().tolist())
+                return look(batch)
+
+            steps.look = recorded_look
+            return steps
+
+    env = make_vec_env(CountingEnv, 4, seed=1)
+    Recorded("MlpPolicy", env, n_steps=16, batch_size=batch_size, n_epochs=3, seed=0, device="cpu").learn(64)
+    values, counts = np.unique(seen, return_counts=True)
     assert len(values) == 16 * 4
     assert (counts == 3).all()
 
