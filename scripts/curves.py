@@ -60,7 +60,7 @@ def plot(curves: dict[str, np.ndarray], env_id: str, n_steps: int, path: str) ->
         x = (np.arange(runs.shape[1]) + 0.5) * n_steps / runs.shape[1]
         (line,) = axes.plot(x, runs.mean(0), label=f"{side}, mean of {len(runs)} seeds")
         axes.fill_between(x, runs.min(0), runs.max(0), alpha=0.2, color=line.get_color())
-    axes.set(xlabel="steps", ylabel="episode reward", title=f"{env_id}: the fast path learns as SB3 does")
+    axes.set(xlabel="steps", ylabel="episode reward", title=f"{env_id}, range and mean of the seeds")
     axes.legend()
     plt.tight_layout()
     plt.savefig(path, dpi=100)
