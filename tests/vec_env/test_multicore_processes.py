@@ -138,7 +138,9 @@ def test_a_fork_of_the_main_process_does_not_close_the_workers(closing):
 
 
 SCRIPT = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore Ctrl-C
 import numpy as np
 from stable_baselines3.common.env_util import make_vec_env
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
