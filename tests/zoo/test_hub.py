@@ -122,7 +122,7 @@ def test_the_card_of_our_agent_says_what_to_install(pushed):
 def test_an_agent_without_statistics_comes_back_and_plays(hub, logs, pushed, tmp_path):
     output = run_zoo(f"load_from_hub --algo ppo_ext --env {ENV} -orga me -f back", tmp_path, hub)
     assert "No normalization file" in output
-    output = run_zoo(f"enjoy --algo ppo_ext --env {ENV} -f back --no-render -n 100", tmp_path, hub)
+    output = run_zoo(f"enjoy --algo ppo_ext --env {ENV} -f back --no-render -n 600", tmp_path, hub)
     assert "Mean reward" in output
 
     sent, received = (policy_of(folder / f"ppo_ext/{ENV}_1/{ENV}.zip") for folder in (logs, tmp_path / "back"))
