@@ -68,6 +68,15 @@ class RandomEnv(gym.Env):
         return self.observation_space.sample(), float(self.np_random.normal()), terminated, over and not terminated, {}
 
 
+@pytest.fixture
+def closing():
+    """Closes what it is given, at the end of the test."""
+    vec_envs = []
+    yield lambda vec_env: vec_envs.append(vec_env) or vec_env
+    for vec_env in vec_envs:
+        vec_env.close()
+
+
 @pytest.fixture(scope="session")
 def wheel_env(tmp_path_factory):
     """A fresh virtual environment with the built wheel, as a user has it after ``pip install sb3-ext``."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
@@ -46,9 +44,6 @@ class FastImagePolicy(FastPolicy):
         actions = self._head.sample(outputs)
         log_prob, _ = self._head.evaluate(outputs, actions.reshape(len(actions), -1))
         return th.from_numpy(actions), values, th.from_numpy(log_prob)
-
-    def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> Any:
-        raise NotImplementedError("act() has said it all")
 
     def prepare(self, observations: np.ndarray) -> np.ndarray:
         """Height, width, channels: so they are in memory from here on."""

@@ -17,8 +17,6 @@ from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
 
 __all__ = ["FastMlpPolicy"]
 
-#: Rows that a whole rollout is evaluated in at a time: larger ones leave the processor's caches.
-_CHUNK = 1024
 #: Environments up to which acting is faster in NumPy.
 _FEW = 32
 
@@ -65,10 +63,7 @@ class FastMlpPolicy(FastPolicy):
         return th.from_numpy(self._head.sample(outputs)), None, None
 
     def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values, log_probs = np.empty(len(actions), np.float32), np.empty(len(actions), np.float32)
-        for start in range(0, len(actions), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            values[part], log_probs[part], _ = self.evaluate(observations[part], actions[part])
+        values, log_probs = super().evaluate_rollout(observations, actions)
         if self._popart is not None:
             mean, std = (statistic.item() for statistic in self._popart.statistics())
             values = values * np.float32(std) + np.float32(mean)

@@ -16,6 +16,8 @@ from sb3_ext.fast.heads import make_head
 
 __all__ = ["Answers", "FastPolicy", "LossGradient", "has_hooks"]
 
+#: Rows that a whole rollout is evaluated in at a time: larger ones leave the processor's caches.
+_CHUNK = 1024
 #: Values, log-probabilities and entropies, one for each sample.
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -58,13 +60,18 @@ class FastPolicy(ABC):
             be left for :meth:`evaluate_rollout`
         """
 
-    @abstractmethod
+    @th.no_grad()
     def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """
         :param observations: those of a rollout, one row each
         :param actions: the actions taken
         :return: values and log-probabilities
         """
+        values, log_probs = np.empty(len(actions), np.float32), np.empty(len(actions), np.float32)
+        for start in range(0, len(actions), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            values[part], log_probs[part], _ = self.evaluate(self.prepare(observations[part]), actions[part])
+        return values, log_probs
 
     @abstractmethod
     def prepare(self, observations: np.ndarray) -> Any:

@@ -126,7 +126,7 @@ class ExtExperimentManager(ExperimentManager):
         no_log = no_log or (self._is_ours and self.optimize_hyperparameters)
         if not self._uses_options or self.vec_env_class is not DummyVecEnv:
             return super().create_envs(n_envs, eval_env, no_log)
-        choice = self._choose_vec_env(n_envs, eval_env, None if eval_env or no_log else self.save_path)
+        choice = self._choose_vec_env(eval_env, None if eval_env or no_log else self.save_path)
         given = self.vec_env_class, self.frame_stack
         self.vec_env_class = choice.make  # type: ignore[assignment]
         self.frame_stack = None if choice.stacks_frames else self.frame_stack
@@ -135,7 +135,7 @@ class ExtExperimentManager(ExperimentManager):
         finally:
             self.vec_env_class, self.frame_stack = given
 
-    def _choose_vec_env(self, n_envs: int, eval_env: bool, monitor_dir: str | None) -> VecEnvChoice:
+    def _choose_vec_env(self, eval_env: bool, monitor_dir: str | None) -> VecEnvChoice:
         config = EnvConfig(
             env_id=self.env_name.gym_id,
             env_kwargs=(self.eval_env_kwargs if eval_env else self.env_kwargs) or {},

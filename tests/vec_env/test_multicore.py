@@ -16,15 +16,6 @@ from talkative_env import N_ENVS, SPACES, make_fns, random_actions, worker_pids
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
 
-@pytest.fixture
-def closing():
-    """Closes what it is given, at the end of the test."""
-    vec_envs = []
-    yield lambda vec_env: vec_envs.append(vec_env) or vec_env
-    for vec_env in vec_envs:
-        vec_env.close()
-
-
 def without_times(infos):
     return [{**info, "episode": {**info["episode"], "t": 0}} if "episode" in info else info for info in infos]
 

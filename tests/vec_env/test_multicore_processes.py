@@ -28,15 +28,6 @@ def no_test_hangs():
     signal.alarm(0)
 
 
-@pytest.fixture
-def closing():
-    """Closes what it is given, at the end of the test."""
-    vec_envs = []
-    yield lambda vec_env: vec_envs.append(vec_env) or vec_env
-    for vec_env in vec_envs:
-        vec_env.close()
-
-
 @pytest.mark.parametrize("failing", [0, 5])
 def test_an_exception_arrives_with_its_type_and_place_and_does_no_harm(failing, closing):
     fns = [functools.partial(FailingEnv, number, failing) for number in range(N_ENVS)]
