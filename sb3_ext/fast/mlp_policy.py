@@ -12,7 +12,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import nn
 
 from sb3_ext.common.popart import PopArtHead
-from sb3_ext.fast.mlp import ACTIVATIONS, Mlp
+from sb3_ext.fast.mlp import ACTIVATIONS, Mlp, Workspace
 from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
 
 __all__ = ["FastMlpPolicy"]
@@ -30,8 +30,9 @@ class FastMlpPolicy(FastPolicy):
     def __init__(self, policy: ActorCriticPolicy) -> None:
         super().__init__(policy)
         extractor = policy.mlp_extractor
-        self._actor = Mlp(*_layers(extractor.policy_net, policy.action_net))
-        self._critic = Mlp(*_layers(extractor.value_net, policy.value_net))
+        workspace = Workspace()
+        self._actor = Mlp(*_layers(extractor.policy_net, policy.action_net), workspace)
+        self._critic = Mlp(*_layers(extractor.value_net, policy.value_net), workspace)
         # PopArt's head is a linear layer whose output is scaled to the returns' units
         self._popart = policy.value_net if isinstance(policy.value_net, PopArtHead) else None
         self._is_one_hot = isinstance(policy.observation_space, spaces.Discrete)
