@@ -16,23 +16,27 @@ from sb3_ext.fast.applies import find_fast_policy
 from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.fast.rollouts import DeferringBuffer, DeferringRolloutBuffer, acting_with
 
-__all__ = ["FastAlgorithm"]
+__all__ = ["ALONE", "FastAlgorithm"]
+
+#: Value of ``fast``: without other processes
+ALONE = "alone"
 
 
 class FastAlgorithm(OnPolicyAlgorithm):
     """
     Mixin, first in the bases.
 
-    :param fast: take the fast path where it applies
+    :param fast: take the fast path where it applies; ``"alone"``: in this process only (PPOExt may update the critic in
+        another one, where that is faster)
     """
 
-    fast: bool
+    fast: bool | str
     _fast_policy: FastPolicy | None = None
     _told_why_not_fast = False
     _compared_envs = False
 
-    def __init__(self, *args: Any, fast: bool = True, **kwargs: Any) -> None:
-        self.fast = read_flag("fast", fast)
+    def __init__(self, *args: Any, fast: bool | str = True, **kwargs: Any) -> None:
+        self.fast = fast if fast == ALONE else read_flag("fast", fast)
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import mmap
+from typing import NamedTuple
+
 import torch as th
 from stable_baselines3.common.policies import BasePolicy
 
 from sb3_ext.common.gradients import GradientNorms, split_parameters
 
-__all__ = ["FlatAdam", "FlatParameters", "FlatSnapshot"]
+__all__ = ["AdamPart", "AdamSettings", "FlatAdam", "FlatParameters", "FlatSnapshot", "clipping_scale"]
+
+#: Numbers in it
+_CACHE_LINE = 16
 
 
 class FlatParameters:
     """
     Moves a policy's parameters and gradients into two vectors, of which they become views: the policy works on as
-    before, and so do its ``state_dict`` and its optimizer.
+    before, and so do its ``state_dict`` and its optimizer. A fork of this process sees the same vectors.
 
     :param policy: an actor-critic policy on the CPU
     """
@@ -21,11 +27,12 @@ class FlatParameters:
     def __init__(self, policy: BasePolicy) -> None:
         actor, critic = split_parameters(policy)
         self.parameters = [*actor, *critic]
-        n_actor = sum(parameter.numel() for parameter in actor)
-        self.values = th.empty(sum(parameter.numel() for parameter in self.parameters))
-        self.gradients = th.zeros_like(self.values)
-        self._actor_gradients = self.gradients[:n_actor]
-        self._critic_gradients = self.gradients[n_actor:]
+        n_actor = sum(_room(parameter) for parameter in actor)
+        n_all = n_actor + sum(_room(parameter) for parameter in critic)
+        self.actor, self.critic = slice(n_actor), slice(n_actor, n_all)
+        self.values, self.gradients = _zeros(n_all), _zeros(n_all)
+        self._actor_gradients = self.gradients[self.actor]
+        self._critic_gradients = self.gradients[self.critic]
         for parameter, value, gradient in zip(
             self.parameters, self.views(self.values), self.views(self.gradients), strict=True
         ):
@@ -35,11 +42,11 @@ class FlatParameters:
 
     def views(self, vector: th.Tensor) -> list[th.Tensor]:
         """
-        :param vector: one number for each parameter
+        :param vector: as long as ``values``
         :return: its parts in the shapes of the parameters, and in their memory layouts
         """
-        sizes = [parameter.numel() for parameter in self.parameters]
-        return [_like(part, parameter) for part, parameter in zip(vector.split(sizes), self.parameters, strict=True)]
+        parts = vector.split([_room(parameter) for parameter in self.parameters])
+        return [_like(part, parameter) for part, parameter in zip(parts, self.parameters, strict=True)]
 
     def bind_gradients(self) -> None:
         """Make the parameters' gradients views again: ``zero_grad`` has dropped them."""
@@ -55,7 +62,7 @@ class FlatParameters:
         """
         actor, critic = _norm(self._actor_gradients), _norm(self._critic_gradients)
         total = (actor**2 + critic**2) ** 0.5
-        _scale_down(self.gradients, total, max_norm)
+        _scale_down(self.gradients, clipping_scale(total, max_norm))
         return {"grad_norm_actor": actor, "grad_norm_critic": critic, "grad_norm": total}
 
     def clip_gradients_apart(self, max_norm: float) -> GradientNorms:
@@ -66,27 +73,95 @@ class FlatParameters:
         :return: the norms before clipping
         """
         actor, critic = _norm(self._actor_gradients), _norm(self._critic_gradients)
-        _scale_down(self._actor_gradients, actor, max_norm)
-        _scale_down(self._critic_gradients, critic, max_norm)
+        _scale_down(self._actor_gradients, clipping_scale(actor, max_norm))
+        _scale_down(self._critic_gradients, clipping_scale(critic, max_norm))
         return {"grad_norm_actor": actor, "grad_norm_critic": critic}
+
+
+def clipping_scale(norm: float, max_norm: float) -> float:
+    """
+    :param norm: of the gradients
+    :param max_norm: the largest norm
+    :return: by what to multiply the gradients, where it is below 1
+    """
+    return max_norm / (norm + 1e-6)
 
 
 def _norm(gradients: th.Tensor) -> float:
     return float(th.linalg.vector_norm(gradients))
 
 
-def _scale_down(gradients: th.Tensor, norm: float, max_norm: float) -> None:
-    scale = max_norm / (norm + 1e-6)
+def _scale_down(gradients: th.Tensor, scale: float) -> None:
     if not scale >= 1.0:  # also for NaN, which must not be hidden
         gradients.mul_(scale)
 
 
+def _zeros(n: int) -> th.Tensor:
+    """A vector in memory that this process has in common with its forks."""
+    return th.frombuffer(mmap.mmap(-1, max(1, 4 * n)), dtype=th.float32, count=n)
+
+
+def _room(parameter: th.Tensor) -> int:
+    """Each parameter starts on its own cache line; what is left between them stays 0."""
+    return -(-parameter.numel() // _CACHE_LINE) * _CACHE_LINE
+
+
 def _like(part: th.Tensor, parameter: th.Tensor) -> th.Tensor:
+    part = part[: parameter.numel()]
     channels_last = parameter.dim() == 4 and not parameter.is_contiguous()
     if channels_last and parameter.is_contiguous(memory_format=th.channels_last):
         out_channels, in_channels, height, width = parameter.shape
         return part.view(out_channels, height, width, in_channels).permute(0, 3, 1, 2)
     return part.view(parameter.shape)
+
+
+class AdamSettings(NamedTuple):
+    """Adam's hyperparameters at a step."""
+
+    lr: float
+    betas: tuple[float, float]
+    eps: float
+
+
+class AdamPart:
+    """
+    Clips and steps some of the parameters.
+
+    :param flat: all parameters
+    :param moments: Adam's
+    :param part: which of them
+    """
+
+    def __init__(self, flat: FlatParameters, moments: tuple[th.Tensor, th.Tensor], part: slice) -> None:
+        self._values, self._gradients = [flat.values[part]], [flat.gradients[part]]
+        self._first, self._second = ([moment[part]] for moment in moments)
+
+    def norm(self) -> float:
+        """:return: that of the gradients"""
+        return _norm(self._gradients[0])
+
+    def step(self, number: th.Tensor, settings: AdamSettings, scale: float = 1.0) -> None:
+        """
+        :param number: how many steps have been made, this one included
+        :param settings: Adam's hyperparameters
+        :param scale: what :func:`clipping_scale` says about the gradients
+        """
+        _scale_down(self._gradients[0], scale)
+        th._fused_adam_(
+            self._values,
+            self._gradients,
+            self._first,
+            self._second,
+            [],
+            [number],
+            lr=settings.lr,
+            beta1=settings.betas[0],
+            beta2=settings.betas[1],
+            weight_decay=0.0,
+            eps=settings.eps,
+            amsgrad=False,
+            maximize=False,
+        )
 
 
 class FlatAdam:
@@ -100,7 +175,9 @@ class FlatAdam:
 
     def __init__(self, optimizer: th.optim.Optimizer, flat: FlatParameters) -> None:
         self._optimizer, self._flat = optimizer, flat
-        self._moments = (th.zeros_like(flat.values), th.zeros_like(flat.values))
+        n = len(flat.values)
+        self._moments = (_zeros(n), _zeros(n))
+        self._whole = self.part(slice(n))
         self._step = th.zeros(())
         self._addresses: list[tuple[int, int]] = []
 
@@ -132,25 +209,27 @@ class FlatAdam:
         entries = [self._optimizer.state.get(parameter) for parameter in self._flat.parameters]
         return [(e["exp_avg"].data_ptr(), e["exp_avg_sq"].data_ptr()) if e else (0, 0) for e in entries]
 
+    def part(self, part: slice) -> AdamPart:
+        """
+        :param part: some of the parameters
+        :return: what steps them alone
+        """
+        return AdamPart(self._flat, self._moments, part)
+
+    @property
+    def settings(self) -> AdamSettings:
+        """The optimizer's, as they are now."""
+        group = self._optimizer.param_groups[0]
+        return AdamSettings(float(group["lr"]), group["betas"], group["eps"])
+
     def step(self) -> None:
         """One step with the gradients as they are."""
-        group = self._optimizer.param_groups[0]
+        self._whole.step(self.count_step(), self.settings)
+
+    def count_step(self) -> th.Tensor:
+        """:return: how many steps have been made, with one that is about to be"""
         self._step += 1
-        th._fused_adam_(
-            [self._flat.values],
-            [self._flat.gradients],
-            [self._moments[0]],
-            [self._moments[1]],
-            [],
-            [self._step],
-            lr=group["lr"],
-            beta1=group["betas"][0],
-            beta2=group["betas"][1],
-            weight_decay=0.0,
-            eps=group["eps"],
-            amsgrad=False,
-            maximize=False,
-        )
+        return self._step
 
     def finish(self) -> None:
         """Tell the optimizer how many steps were made; to be called at the end of an update."""

@@ -12,6 +12,9 @@ from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import nn
 
 from sb3_ext.common.popart import PopArtHead
+from sb3_ext.fast.critic_process import CriticProcess, can_fork
+from sb3_ext.fast.faster_of import FasterOf
+from sb3_ext.fast.flat import AdamPart, FlatAdam
 from sb3_ext.fast.mlp import ACTIVATIONS, Mlp, Workspace
 from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
 
@@ -36,6 +39,9 @@ class FastMlpPolicy(FastPolicy):
         # PopArt's head is a linear layer whose output is scaled to the returns' units
         self._popart = policy.value_net if isinstance(policy.value_net, PopArtHead) else None
         self._is_one_hot = isinstance(policy.observation_space, spaces.Discrete)
+        self._critic_process: CriticProcess | None = None
+        #: Which way an update is faster: in this process alone, or with the critic in another
+        self.faster_of = FasterOf()
 
     @staticmethod
     def why_not(policy: ActorCriticPolicy) -> str | None:
@@ -78,7 +84,15 @@ class FastMlpPolicy(FastPolicy):
     def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> Answers:
         rows = self._rows(th.as_tensor(observations))
         values = self._critic.forward(rows).numpy()[:, 0]
-        return values, *self._head.evaluate(self._actor.forward(rows), actions)
+        return values, *self.evaluate_actor(rows, actions)
+
+    def evaluate_actor(self, rows: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """
+        :param rows: a minibatch of prepared observations
+        :param actions: the actions taken
+        :return: log-probabilities and entropies
+        """
+        return self._head.evaluate(self._actor.forward(rows), actions)
 
     def _rows(self, observations: th.Tensor) -> th.Tensor:
         """One float vector for each observation, as SB3 makes them; or the place of the 1 in a one-hot vector."""
@@ -89,8 +103,34 @@ class FastMlpPolicy(FastPolicy):
         return observations.flatten(1).float()
 
     def backward(self, gradient: LossGradient) -> None:
-        self._actor.backward(self._head.backward(gradient.log_prob, gradient.entropy))
+        self.backward_actor(gradient.log_prob, gradient.entropy)
         self._critic.backward(th.from_numpy(gradient.values[:, None]))
+
+    def backward_actor(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> None:
+        """
+        Write the gradients of the actor's parameters.
+
+        :param log_prob_gradient: with respect to the log-probabilities that were evaluated last
+        :param entropy_gradient: with respect to each entropy
+        """
+        self._actor.backward(self._head.backward(log_prob_gradient, entropy_gradient))
+
+    def can_split(self) -> bool:
+        """:return: whether the critic can be updated in another process"""
+        return self._adam is not None and th.get_num_threads() == 1 and can_fork()
+
+    def split(self, observations: np.ndarray) -> tuple[FlatAdam, AdamPart, CriticProcess]:
+        """
+        :param observations: a rollout's, prepared
+        :return: the optimizer, what steps the actor's parameters, and the process that updates the critic's
+        """
+        assert self._adam is not None
+        if self._critic_process is None or not self._critic_process.fits(observations):
+            if self._critic_process is not None:
+                self._critic_process.close()
+            adam = self._adam.part(self._flat.critic)
+            self._critic_process = CriticProcess(self._critic, adam, observations)
+        return self._adam, self._adam.part(self._flat.actor), self._critic_process
 
 
 def _layers(hidden: nn.Sequential, last: Any) -> tuple[list[nn.Linear], type[nn.Module] | None]:

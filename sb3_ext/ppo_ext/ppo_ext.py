@@ -18,9 +18,11 @@ from sb3_ext.common.names import described_parameters, extends
 from sb3_ext.common.policies import LSTM_POLICIES, MASKABLE_POLICIES, POLICIES
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch
 from sb3_ext.common.popart import PopArtHead
-from sb3_ext.fast.algorithm import FastAlgorithm
+from sb3_ext.fast.algorithm import ALONE, FastAlgorithm
+from sb3_ext.fast.mlp_policy import FastMlpPolicy
 from sb3_ext.fast.rollouts import DeferringRolloutBuffer
 from sb3_ext.ppo_ext.loss import LossSettings
+from sb3_ext.ppo_ext.split_steps import SplitSteps, TimedSteps
 from sb3_ext.ppo_ext.steps import FastSteps, MinibatchSteps
 from sb3_ext.ppo_ext.update import PPOUpdate
 
@@ -44,7 +46,14 @@ class PPOExt(FastAlgorithm, PPOUpdate, PPO):
         asks_otherwise = type(self)._evaluate is not PPOExt._evaluate
         if policy is None or asks_otherwise or type(self.rollout_buffer) is not DeferringRolloutBuffer:
             return super()._make_steps(settings, metrics)
-        return FastSteps(policy, self.rollout_buffer, self.batch_size, settings, metrics, self._normalize_values)
+        rollout = (self.rollout_buffer, self.batch_size, settings, metrics, self._normalize_values)
+        # Going back needs all parameters at rest after each step
+        stays_here = self.fast == ALONE or self.kl_rollback
+        if stays_here or not isinstance(policy, FastMlpPolicy) or not policy.can_split():
+            return FastSteps(policy, *rollout)
+        way = policy.faster_of.choose()
+        steps = SplitSteps(policy, *rollout) if way else FastSteps(policy, *rollout)
+        return TimedSteps(steps, policy.faster_of, way)
 
     def _normalize_values(self, values: np.ndarray) -> np.ndarray:
         head = self.policy.value_net

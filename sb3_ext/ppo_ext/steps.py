@@ -19,7 +19,7 @@ from sb3_ext.fast.policy import FastPolicy, LossGradient
 from sb3_ext.ppo_ext.loss import LossSettings, LossTerms, ppo_loss
 from sb3_ext.ppo_ext.loss_gradient import Samples, ppo_loss_gradient
 
-__all__ = ["FastSteps", "MinibatchSteps", "PlainSteps"]
+__all__ = ["FastSteps", "MinibatchSteps", "PlainSteps", "shuffled", "take_rollout"]
 
 
 class MinibatchSteps(Protocol):
@@ -47,7 +47,7 @@ class MinibatchSteps(Protocol):
         """:return: a copy of the policy and its optimizer, to go back to"""
 
     def finish(self) -> None:
-        """The update has made its last step."""
+        """The update has made its last step, or was interrupted."""
 
 
 class PlainSteps:
@@ -122,16 +122,12 @@ class FastSteps:
         self._policy, self._batch_size = policy, batch_size
         self._settings, self._metrics = settings, metrics
         policy.start_update()
-        _put_in_a_row(buffer)
-        self._observations = policy.prepare(buffer.observations)
-        self._actions = buffer.actions
-        columns = (normalize(buffer.values), buffer.log_probs, buffer.advantages, normalize(buffer.returns))
-        self._columns = np.stack([column.reshape(-1) for column in columns], axis=1)
+        self._observations, self._actions, samples = take_rollout(policy, buffer, normalize)
+        self._columns = np.stack(samples, axis=1)
         self._gradient = LossGradient(np.zeros(0), np.zeros(0), 0.0, {})
 
     def epoch(self) -> Iterator[np.ndarray]:
-        # The random numbers that RolloutBuffer.get draws
-        indices = np.random.permutation(len(self._observations))
+        indices = shuffled(len(self._observations))
         for start in range(0, len(indices), self._batch_size):
             yield indices[start : start + self._batch_size]
 
@@ -151,6 +147,28 @@ class FastSteps:
 
     def finish(self) -> None:
         self._policy.finish_update()
+
+
+def take_rollout(
+    policy: FastPolicy, buffer: RolloutBuffer, normalize: Callable[[np.ndarray], np.ndarray]
+) -> tuple[Any, np.ndarray, Samples]:
+    """
+    :param policy: the policy that is updated
+    :param buffer: the rollout
+    :param normalize: turns values and returns into the units that the value loss is taken in
+    :return: its observations, prepared, its actions, and what the loss needs beside them
+    """
+    _put_in_a_row(buffer)
+    columns = (normalize(buffer.values), buffer.log_probs, buffer.advantages, normalize(buffer.returns))
+    return policy.prepare(buffer.observations), buffer.actions, Samples(*(column.reshape(-1) for column in columns))
+
+
+def shuffled(n: int) -> np.ndarray:
+    """
+    :param n: size of the rollout
+    :return: the order of its samples in an epoch, from the random numbers that RolloutBuffer.get draws
+    """
+    return np.random.permutation(n)
 
 
 def _put_in_a_row(buffer: RolloutBuffer) -> None:

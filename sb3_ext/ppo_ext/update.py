@@ -161,16 +161,10 @@ class PPOUpdate(ExtAlgorithm):
         limit = None if self.target_kl is None else self.kl_stop_factor * self.target_kl
         guard = KLGuard(limit, self.kl_stop_scope, self.kl_rollback, self._rollout_kl, steps.take_snapshot)
 
-        n_steps = 0
-        for _ in range(self.n_epochs):
-            n_steps_before = n_steps
-            n_steps += self._train_epoch(steps, guard)
-            # An epoch that was stopped before its first step changed nothing
-            self._n_updates += int(n_steps > n_steps_before)
-            if guard.stopped or guard.stops_after_epoch():
-                break
-        guard.after_last_epoch()
-        steps.finish()
+        try:
+            n_steps = self._train_epochs(steps, guard)
+        finally:
+            steps.finish()
 
         self._n_kl_stops += int(guard.stopped)
         self._adapt_learning_rate(guard)
@@ -186,6 +180,19 @@ class PPOUpdate(ExtAlgorithm):
             settings,
             metrics,
         )
+
+    def _train_epochs(self, steps: MinibatchSteps, guard: KLGuard) -> int:
+        """All passes over the rollout; returns how many gradient steps they made."""
+        n_steps = 0
+        for _ in range(self.n_epochs):
+            n_steps_before = n_steps
+            n_steps += self._train_epoch(steps, guard)
+            # An epoch that was stopped before its first step changed nothing
+            self._n_updates += int(n_steps > n_steps_before)
+            if guard.stopped or guard.stops_after_epoch():
+                break
+        guard.after_last_epoch()
+        return n_steps
 
     def _train_epoch(self, steps: MinibatchSteps, guard: KLGuard) -> int:
         """One pass over the rollout; returns how many gradient steps it made."""

@@ -87,7 +87,7 @@ class REINFORCE(FastAlgorithm, ExtAlgorithm):
         max_episode_steps: int | None = None,
         use_sde: bool = False,
         sde_sample_freq: int = -1,
-        fast: bool = True,
+        fast: bool | str = True,
         _init_setup_model: bool = True,
         **kwargs: Any,
     ) -> None:

@@ -1,0 +1,290 @@
+"""The critic's half of an update, in a fork of this process: actor and critic of a small policy need no common core.
+
+The halves meet once a minibatch, where the norm of all gradients is clipped. They share memory, and tell each other by
+numbers in it how far they are: a pipe would take as long as a tenth of the work.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import platform
+import signal
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Protocol
+
+import numpy as np
+import torch as th
+
+from sb3_ext.fast.flat import AdamPart, AdamSettings
+from sb3_ext.fast.mlp import Mlp
+from sb3_ext.vec_env.shared_arrays import SharedArrays
+
+__all__ = ["CriticProcess", "ValueLossGradient", "can_fork"]
+
+#: Places in the shared words, a cache line for each side. Those of the main process: the number of the order, the rows
+#: of the minibatch (none: the update ends), the number of the verdict, the count of steps
+_ORDER, _START, _STOP, _VERDICT, _STEP = 0, 1, 2, 3, 4
+#: Those of the critic's process: the number of the order that it has answered, and of that which it is through with
+_ANSWER, _DONE = 8, 9
+#: Places in the shared numbers: what to multiply the gradients with (NaN too), norm of the critic's gradients, its loss
+_SCALE, _NORM, _LOSS = 0, 8, 9
+#: A scale that says: leave the parameters as they are
+_DROP = -1.0
+#: Looks at a word before one that waits gives way to others: one or two milliseconds
+_LOOKS = 30_000
+
+
+class ValueLossGradient(Protocol):
+    """Gives the critic's loss and its gradient."""
+
+    def __call__(self, values: np.ndarray, old_values: np.ndarray, returns: np.ndarray) -> tuple[float, np.ndarray]: ...
+
+
+def can_fork() -> bool:
+    """:return: whether there is a second core, and a system where such a process works"""
+    # Other processors may show one process's writes to another in another order
+    ordered = platform.machine() in ("x86_64", "AMD64")
+    has_cores = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
+    return ordered and has_cores and "fork" in multiprocessing.get_all_start_methods()
+
+
+class CriticProcess:
+    """
+    Started with the object, ended with it.
+
+    :param critic: the network, on parameters in shared memory
+    :param adam: steps its parameters
+    :param observations: a rollout's, as the network takes them
+    """
+
+    def __init__(self, critic: Mlp, adam: AdamPart, observations: np.ndarray) -> None:
+        context = multiprocessing.get_context("fork")
+        n = len(observations)
+        numbers = ((n,), np.dtype(np.float32))
+        self._arrays = SharedArrays(
+            context,
+            {
+                "words": ((16,), np.dtype(np.int64)),
+                "numbers": ((16,), np.dtype(np.float64)),
+                "indices": ((n,), np.dtype(np.int64)),
+                "observations": (observations.shape, observations.dtype),
+                "old_values": numbers,
+                "returns": numbers,
+            },
+        )
+        # Three times faster to look at than arrays
+        self._words: Any = memoryview(self._arrays["words"].data)
+        self._numbers: Any = memoryview(self._arrays["numbers"].data)
+        self._order = 0
+        self._has_open_order = self._is_updating = False
+        reader, self._writer = context.Pipe(duplex=False)
+        half = _Half(critic, adam, self._arrays)
+        self._process = context.Process(target=_run, args=(half, reader, self._writer, os.getpid()), daemon=True)
+        with warnings.catch_warnings():
+            # Python 3.12 and later warn of locks that other threads hold; the fork takes none of them
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._process.start()
+        reader.close()
+        self.close = weakref.finalize(self, _close, self._process, self._writer, os.getpid())
+
+    def fits(self, observations: np.ndarray) -> bool:
+        """
+        :param observations: a rollout's
+        :return: whether the shared memory is made for such, and the last update came to its end
+        """
+        ours = self._arrays["observations"]
+        return not self._is_updating and ours.shape == observations.shape and ours.dtype == observations.dtype
+
+    def begin(
+        self,
+        observations: np.ndarray,
+        old_values: np.ndarray,
+        returns: np.ndarray,
+        loss_gradient: ValueLossGradient,
+        settings: AdamSettings,
+    ) -> np.ndarray:
+        """
+        Begin an update.
+
+        :param observations: the rollout's
+        :param old_values: its values
+        :param returns: its returns
+        :param loss_gradient: gives the loss and its gradient; must be picklable
+        :param settings: Adam's
+        :return: the observations in shared memory
+        """
+        self._is_updating = True
+        try:
+            self._writer.send((loss_gradient, settings))
+        except OSError:
+            self._process.join(1.0)
+            self._check()
+            raise
+        for name, array in (("observations", observations), ("old_values", old_values), ("returns", returns)):
+            np.copyto(self._arrays[name], array)
+        return self._arrays["observations"]
+
+    def shuffle(self, indices: np.ndarray) -> np.ndarray:
+        """
+        :param indices: the order of the rollout's samples in this epoch
+        :return: the same, in shared memory
+        """
+        np.copyto(self._arrays["indices"], indices)
+        return self._arrays["indices"]
+
+    def order(self, start: int, stop: int) -> None:
+        """
+        Have the gradients of a minibatch computed.
+
+        :param start: its first place among the indices
+        :param stop: the place after its last
+        """
+        self._words[_START], self._words[_STOP] = start, stop
+        self._order += 1
+        self._words[_ORDER] = self._order
+        self._has_open_order = True
+
+    def answer(self) -> tuple[float, float]:
+        """:return: norm of the gradients, and loss"""
+        self._wait(_ANSWER)
+        return self._numbers[_NORM], self._numbers[_LOSS]
+
+    def apply(self, scale: float, step: int) -> None:
+        """
+        Have the step made. It is done when the next order is answered or the update ended.
+
+        :param scale: what to multiply the gradients with, where it is below 1
+        :param step: how many steps have been made, this one included
+        """
+        self._words[_STEP] = step
+        self._judge(scale)
+
+    def _judge(self, scale: float) -> None:
+        self._numbers[_SCALE] = scale
+        self._words[_VERDICT] = self._order
+        self._has_open_order = False
+
+    def end(self) -> float | None:
+        """
+        End an update.
+
+        :return: the loss of a minibatch that was ordered and not applied
+        """
+        loss = None
+        if self._has_open_order:
+            loss = self.answer()[1]
+            self._judge(_DROP)
+        self._words[_START] = self._words[_STOP] = 0
+        self._order += 1
+        self._words[_ORDER] = self._order
+        self._wait(_DONE)
+        self._is_updating = False
+        return loss
+
+    def _wait(self, place: int) -> None:
+        _wait_for(self._words, place, self._order, self._check)
+
+    def _check(self) -> None:
+        if not self._process.is_alive():
+            how = f"exit code {self._process.exitcode}"
+            raise RuntimeError(
+                f"The process that updates the critic has ended by itself ({how}). fast='alone' does without it."
+            )
+
+
+class _Half:
+    """What the process does with a minibatch."""
+
+    def __init__(self, critic: Mlp, adam: AdamPart, arrays: SharedArrays) -> None:
+        self._critic, self._adam, self._arrays = critic, adam, arrays
+        self._step = th.zeros(())
+
+    def follow(
+        self, order: int, loss_gradient: ValueLossGradient, settings: AdamSettings, check: Callable[[], None]
+    ) -> int:
+        """
+        One update.
+
+        :param order: number of the last order before it
+        :param loss_gradient: gives the loss and its gradient
+        :param settings: Adam's
+        :param check: called now and then while waiting
+        :return: number of its last order
+        """
+        words: Any = memoryview(self._arrays["words"].data)
+        numbers: Any = memoryview(self._arrays["numbers"].data)
+        while True:
+            order += 1
+            _wait_for(words, _ORDER, order, check)
+            if words[_STOP] == 0:
+                words[_DONE] = order
+                return order
+            rows = self._arrays["indices"][words[_START] : words[_STOP]]
+            numbers[_LOSS] = self._differentiate(rows, loss_gradient)
+            numbers[_NORM] = self._adam.norm()
+            words[_ANSWER] = order
+            _wait_for(words, _VERDICT, order, check)
+            if numbers[_SCALE] != _DROP:
+                self._adam.step(self._step.fill_(words[_STEP]), settings, numbers[_SCALE])
+
+    def _differentiate(self, rows: np.ndarray, loss_gradient: ValueLossGradient) -> float:
+        values = self._critic.forward(th.from_numpy(self._arrays["observations"][rows])).numpy()[:, 0]
+        loss, gradient = loss_gradient(values, self._arrays["old_values"][rows], self._arrays["returns"][rows])
+        self._critic.backward(th.from_numpy(gradient[:, None]))
+        return loss
+
+
+def _wait_for(words: Any, place: int, number: int, check: Callable[[], None]) -> None:
+    looks = 0
+    while words[place] < number:
+        looks += 1
+        if looks > _LOOKS:
+            check()
+            time.sleep(1e-4)
+
+
+def _run(half: _Half, reader: Connection, inherited: Connection, parent: int) -> None:
+    """The process's life."""
+    gc.disable()  # it would write to, and so copy, the memory that it has in common with the main process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process decides what Ctrl-C means
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    inherited.close()
+    th.set_num_threads(1)
+
+    def check() -> None:
+        if os.getppid() != parent:
+            os._exit(0)
+
+    order = 0
+    with th.no_grad():
+        while True:
+            try:
+                message = reader.recv()
+            except (EOFError, OSError):
+                message = None  # the main process has gone
+            if message is None:
+                os._exit(0)
+            loss_gradient, settings = message
+            order = half.follow(order, loss_gradient, settings, check)
+
+
+def _close(process: BaseProcess, writer: Connection, owner: int) -> None:
+    if os.getpid() != owner:
+        return
+    try:
+        writer.send(None)
+    except OSError:
+        pass  # it has ended by itself
+    writer.close()
+    process.join(0.2)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    process.close()
