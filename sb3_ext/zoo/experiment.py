@@ -5,6 +5,7 @@ Importing this module puts the class where RL Zoo's commands look for it.
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import sys
@@ -23,7 +24,7 @@ from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_ext.common.names import nearest, read_number
+from sb3_ext.common.names import check_keywords, nearest, read_number
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.hyperparams import hyperparams_file
@@ -33,6 +34,12 @@ from sb3_ext.zoo.threads import choose_threads
 from sb3_ext.zoo.vec_envs import EnvConfig, VecEnvChoice, VecEnvChooser
 
 __all__ = ["ExtExperimentManager"]
+
+#: What a section of a hyperparameter file may have beside the algorithm's parameters
+_SECTION_KEYS = (
+    *("callback", "env_kwargs", "env_wrapper", "frame_stack", "monitor_kwargs", "n_envs", "n_timesteps", "normalize"),
+    *("normalize_kwargs", "vec_env_wrapper", "ext"),
+)
 
 
 class ExtExperimentManager(ExperimentManager):
@@ -63,11 +70,14 @@ class ExtExperimentManager(ExperimentManager):
         self._find_section()
         self._load_trial_zero()
         hyperparams, saved_hyperparams = super().read_hyperparameters()
-        self._check_needed(hyperparams)
+        self._check_section(hyperparams)
         return hyperparams, saved_hyperparams
 
-    def _check_needed(self, hyperparams: dict[str, Any]) -> None:
-        """What RL Zoo would die without, in a way that doesn't tell."""
+    def _check_section(self, hyperparams: dict[str, Any]) -> None:
+        """What is mistyped, and what RL Zoo would die without in a way that doesn't tell."""
+        algorithm = ALGOS[self.algo]
+        parameters = inspect.signature(algorithm.__init__).parameters
+        check_keywords(algorithm.__name__, hyperparams, [*parameters, *_SECTION_KEYS])
         if self.n_timesteps > 0:
             hyperparams.setdefault("n_timesteps", self.n_timesteps)
         for name, example in (("n_timesteps", "1000000"), ("policy", "MlpPolicy")):

@@ -139,6 +139,7 @@ def test_the_rl_zoo3_command_works(zoo, wheel_env, folder):
             "--algo ppo_ext --env CartPole-v1 -params kl_stop_facto:2",
             "PPOExt has no parameter 'kl_stop_facto': did you mean 'kl_stop_factor'?",
         ),
+        ("--algo ppo_ext --env CartPole-v1 -params exts:{}", "PPOExt has no parameter 'exts': did you mean 'ext'?"),
         ("--algo reinforce --env CartPole-v1 -params gae_lambda:1", "REINFORCE has no parameter 'gae_lambda'"),
         (
             "--algo ppo_ext --env CartPole-v1 --conf-file own.yml",
