@@ -26,19 +26,26 @@ from sb3_ext.fast.flat import AdamPart, AdamSettings
 from sb3_ext.fast.mlp import Mlp
 from sb3_ext.vec_env.shared_arrays import SharedArrays
 
-__all__ = ["CriticProcess", "ValueLossGradient", "can_fork"]
+__all__ = ["CriticProcess", "CriticProcessFailed", "ValueLossGradient", "can_fork"]
 
 #: Places in the shared words, a cache line for each side. Those of the main process: the number of the order, the rows
 #: of the minibatch (none: the update ends), the number of the verdict, the count of steps
 _ORDER, _START, _STOP, _VERDICT, _STEP = 0, 1, 2, 3, 4
-#: Those of the critic's process: the number of the order that it has answered, and of that which it is through with
-_ANSWER, _DONE = 8, 9
+#: Those of the critic's process: the number of the order that it has answered, of that which it is through with, and
+#: whether it works at all
+_ANSWER, _DONE, _READY = 8, 9, 10
 #: Places in the shared numbers: what to multiply the gradients with (NaN too), norm of the critic's gradients, its loss
 _SCALE, _NORM, _LOSS = 0, 8, 9
 #: A scale that says: leave the parameters as they are
 _DROP = -1.0
 #: Looks at a word before one that waits gives way to others: one or two milliseconds
 _LOOKS = 30_000
+#: Seconds in which a new process must have shown that it works
+_START_TIMEOUT = 5.0
+
+
+class CriticProcessFailed(RuntimeError):
+    """A new process does not work: a library's lock was held by another thread of the main process when it forked."""
 
 
 class ValueLossGradient(Protocol):
@@ -52,7 +59,8 @@ def can_fork() -> bool:
     # Other processors may show one process's writes to another in another order
     ordered = platform.machine() in ("x86_64", "AMD64")
     has_cores = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
-    return ordered and has_cores and "fork" in multiprocessing.get_all_start_methods()
+    can = ordered and has_cores and "fork" in multiprocessing.get_all_start_methods()
+    return can and not th.cuda.is_initialized()
 
 
 class CriticProcess:
@@ -62,6 +70,7 @@ class CriticProcess:
     :param critic: the network, on parameters in shared memory
     :param adam: steps its parameters
     :param observations: a rollout's, as the network takes them
+    :raises CriticProcessFailed: when the process does not come to work
     """
 
     def __init__(self, critic: Mlp, adam: AdamPart, observations: np.ndarray) -> None:
@@ -93,6 +102,15 @@ class CriticProcess:
             self._process.start()
         reader.close()
         self.close = weakref.finalize(self, _close, self._process, self._writer, os.getpid())
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        end = time.monotonic() + _START_TIMEOUT
+        while not self._words[_READY]:
+            if time.monotonic() > end or not self._process.is_alive():
+                self.close()
+                raise CriticProcessFailed
+            time.sleep(1e-4)
 
     def fits(self, observations: np.ndarray) -> bool:
         """
@@ -206,6 +224,13 @@ class _Half:
         self._critic, self._adam, self._arrays = critic, adam, arrays
         self._step = th.zeros(())
 
+    def try_out(self) -> None:
+        """Do once what a minibatch needs, and say that it worked."""
+        rows = np.arange(min(len(self._arrays["indices"]), 256))
+        self._differentiate(rows, lambda values, *_: (0.0, np.zeros_like(values)))
+        self._adam.norm()
+        self._arrays["words"][_READY] = 1
+
     def follow(
         self, order: int, loss_gradient: ValueLossGradient, settings: AdamSettings, check: Callable[[], None]
     ) -> int:
@@ -264,6 +289,7 @@ def _run(half: _Half, reader: Connection, inherited: Connection, parent: int) ->
 
     order = 0
     with th.no_grad():
+        half.try_out()
         while True:
             try:
                 message = reader.recv()

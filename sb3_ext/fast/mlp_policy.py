@@ -40,6 +40,7 @@ class FastMlpPolicy(FastPolicy):
         self._popart = policy.value_net if isinstance(policy.value_net, PopArtHead) else None
         self._is_one_hot = isinstance(policy.observation_space, spaces.Discrete)
         self._critic_process: CriticProcess | None = None
+        self._process_failed = False
         #: Which way an update is faster: in this process alone, or with the critic in another
         self.faster_of = FasterOf()
 
@@ -117,19 +118,22 @@ class FastMlpPolicy(FastPolicy):
 
     def can_split(self) -> bool:
         """:return: whether the critic can be updated in another process"""
-        return self._adam is not None and th.get_num_threads() == 1 and can_fork()
+        return self._adam is not None and not self._process_failed and th.get_num_threads() == 1 and can_fork()
 
     def split(self, observations: np.ndarray) -> tuple[FlatAdam, AdamPart, CriticProcess]:
         """
         :param observations: a rollout's, prepared
         :return: the optimizer, what steps the actor's parameters, and the process that updates the critic's
+        :raises CriticProcessFailed: when there is none that works; it is not tried again
         """
         assert self._adam is not None
         if self._critic_process is None or not self._critic_process.fits(observations):
             if self._critic_process is not None:
                 self._critic_process.close()
             adam = self._adam.part(self._flat.critic)
+            self._process_failed = True
             self._critic_process = CriticProcess(self._critic, adam, observations)
+            self._process_failed = False
         return self._adam, self._adam.part(self._flat.actor), self._critic_process
 
 

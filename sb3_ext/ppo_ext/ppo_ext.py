@@ -19,6 +19,7 @@ from sb3_ext.common.policies import LSTM_POLICIES, MASKABLE_POLICIES, POLICIES
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.algorithm import ALONE, FastAlgorithm
+from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
 from sb3_ext.fast.rollouts import DeferringRolloutBuffer
 from sb3_ext.ppo_ext.loss import LossSettings
@@ -52,7 +53,10 @@ class PPOExt(FastAlgorithm, PPOUpdate, PPO):
         if stays_here or not isinstance(policy, FastMlpPolicy) or not policy.can_split():
             return FastSteps(policy, *rollout)
         way = policy.faster_of.choose()
-        steps = SplitSteps(policy, *rollout) if way else FastSteps(policy, *rollout)
+        try:
+            steps = SplitSteps(policy, *rollout) if way else FastSteps(policy, *rollout)
+        except CriticProcessFailed:
+            return FastSteps(policy, *rollout)
         return TimedSteps(steps, policy.faster_of, way)
 
     def _normalize_values(self, values: np.ndarray) -> np.ndarray:

@@ -148,6 +148,17 @@ def test_an_interrupted_update_leaves_nothing_undone(monkeypatch: pytest.MonkeyP
     assert pid(model) == number
 
 
+def test_a_process_that_does_not_come_to_work_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    always(monkeypatch, SPLIT)
+    monkeypatch.setattr(critic_process, "_START_TIMEOUT", 0.3)
+    monkeypatch.setattr(critic_process._Half, "try_out", lambda _: time.sleep(60))
+    model = make().learn(STEPS)
+    assert model._fast_policy._critic_process is None  # type: ignore[union-attr]
+    always(monkeypatch, ALONE)
+    for there, alone in zip(state(model), state(make().learn(STEPS)), strict=True):
+        np.testing.assert_array_equal(there, alone)
+
+
 def test_its_death_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     always(monkeypatch, SPLIT)
     model = make().learn(64)
