@@ -1,0 +1,95 @@
+"""Actions that are not always the agent's: noisy, random, or those of the step before."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from sb3_ext.wrappers.parameters import checked_keywords, read_parts, read_probability
+from sb3_ext.wrappers.seeded_wrapper import SeededWrapper
+
+__all__ = ["ActionNoise", "StickyActions"]
+
+
+class ActionNoise(SeededWrapper):
+    """
+    Disturbs actions: a Box's by Gaussian noise within its bounds, others by random ones in their place.
+
+    :param env: an environment with Box, Discrete, MultiDiscrete or MultiBinary actions
+    :param std: for a Box: standard deviation of the noise, a number or a list with one for each part of the action
+    :param probability: for the others: that a part is replaced by a random one, the same one among them; a number or a
+        list with one for each part
+    """
+
+    @checked_keywords
+    def __init__(self, env: gym.Env, std: Any = None, probability: Any = None) -> None:
+        super().__init__(env, std=std, probability=probability)
+        space = env.action_space
+        name, other, written = "probability", "std", probability
+        if isinstance(space, spaces.Box):
+            name, other, written = "std", "probability", std
+        if written is None or (std is not None and probability is not None):
+            raise ValueError(f"ActionNoise needs {name}, not {other}, for actions in {space}.")
+        at_most = np.inf if name == "std" else 1
+        self._amount = read_parts(name, written, space, _has_noise, _WANTED, at_most)[None]
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        return self.env.step(self._disturb(np.asarray(action)))
+
+    def _disturb(self, action: np.ndarray) -> Any:
+        space = self.env.action_space
+        if isinstance(space, spaces.Box):
+            noisy = action + self._amount * self._random.standard_normal(action.shape)
+            return np.clip(noisy.astype(space.dtype), space.low, space.high)
+        replaced = self._random.random(action.shape) < self._amount
+        return np.where(replaced, self._draw(space), action).astype(space.dtype)[()]
+
+    def _draw(self, space: spaces.Space) -> Any:
+        # Not with space.sample(): its generator is that of the agent's random actions
+        if isinstance(space, spaces.MultiBinary):
+            return self._random.integers(2, size=space.shape)
+        if isinstance(space, spaces.MultiDiscrete):
+            return space.start + self._random.integers(space.nvec)
+        assert isinstance(space, spaces.Discrete)
+        return space.start + self._random.integers(space.n)
+
+
+class StickyActions(SeededWrapper):
+    """
+    Repeats the action of the step before with a probability, whatever the agent does (Machado et al., 2018).
+
+    For every action space. Unlike Gymnasium's ``StickyAction`` it leaves the environment's random numbers alone.
+
+    :param env: the environment
+    :param probability: that an action is not the agent's; the first one of an episode always is
+    """
+
+    @checked_keywords
+    def __init__(self, env: gym.Env, probability: float) -> None:
+        super().__init__(env, probability=probability)
+        self._probability = read_probability("probability", probability)
+        self._previous: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._previous = None
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        sticks = self._random.random() < self._probability
+        if not sticks or self._previous is None:
+            # A copy: whoever sent it may use the array again
+            self._previous = deepcopy(action)
+        return self.env.step(deepcopy(self._previous))
+
+
+_WANTED = "actions in a Box of floats, Discrete, MultiDiscrete or MultiBinary"
+
+
+def _has_noise(space: spaces.Space) -> bool:
+    if isinstance(space, spaces.Box):
+        return bool(np.issubdtype(space.dtype, np.floating))
+    return isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
