@@ -1,8 +1,76 @@
-"""Environment wrappers: reward shaping, domain randomisation, noise, curricula, action masks.
+"""Environment wrappers: reward shaping, domain randomisation, noise, memory, timing, action masks.
 
 One file a topic; each is usable from a YAML ``env_wrapper:`` line.
 """
 
 from sb3_ext.wrappers.action_masks import ActionMaskFromInfo
+from sb3_ext.wrappers.action_noise import ActionNoise, StickyActions
+from sb3_ext.wrappers.action_remap import RemapActions
+from sb3_ext.wrappers.classic_control_shaping import (
+    AcrobotPotential,
+    AcrobotShaping,
+    CartPoleShaping,
+    MountainCarPotential,
+    MountainCarShaping,
+)
+from sb3_ext.wrappers.count_bonus import CountBonus, share_counts
+from sb3_ext.wrappers.episode_report import report
+from sb3_ext.wrappers.history import MaskObservation, PreviousActions
+from sb3_ext.wrappers.info_terms import InfoTerms
+from sb3_ext.wrappers.monitor_order import insert_below_monitor
+from sb3_ext.wrappers.observation_noise import ObservationDelay, ObservationDropout, ObservationNoise
+from sb3_ext.wrappers.pong_shaping import PongShaping
+from sb3_ext.wrappers.potential import PotentialShaping
+from sb3_ext.wrappers.randomization import (
+    CartPoleRandomization,
+    DomainRandomization,
+    LunarLanderRandomization,
+    MountainCarRandomization,
+    PendulumRandomization,
+)
+from sb3_ext.wrappers.reward_terms import RewardTerms, Step
+from sb3_ext.wrappers.seeded_wrapper import SeededWrapper
+from sb3_ext.wrappers.static_normalization import ScaleObservations
+from sb3_ext.wrappers.taxi_shaping import TaxiPotential, TaxiShaping
+from sb3_ext.wrappers.time_penalty import TimePenalty
+from sb3_ext.wrappers.timing import FrameSkip, time_limit
+from sb3_ext.wrappers.training_link import link_to_training
 
-__all__ = ["ActionMaskFromInfo"]
+__all__ = [
+    "AcrobotPotential",
+    "AcrobotShaping",
+    "ActionMaskFromInfo",
+    "ActionNoise",
+    "CartPoleRandomization",
+    "CartPoleShaping",
+    "CountBonus",
+    "DomainRandomization",
+    "FrameSkip",
+    "InfoTerms",
+    "LunarLanderRandomization",
+    "MaskObservation",
+    "MountainCarPotential",
+    "MountainCarRandomization",
+    "MountainCarShaping",
+    "ObservationDelay",
+    "ObservationDropout",
+    "ObservationNoise",
+    "PendulumRandomization",
+    "PongShaping",
+    "PotentialShaping",
+    "PreviousActions",
+    "RemapActions",
+    "RewardTerms",
+    "ScaleObservations",
+    "SeededWrapper",
+    "Step",
+    "StickyActions",
+    "TaxiPotential",
+    "TaxiShaping",
+    "TimePenalty",
+    "insert_below_monitor",
+    "link_to_training",
+    "report",
+    "share_counts",
+    "time_limit",
+]

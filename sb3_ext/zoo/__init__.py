@@ -1,8 +1,8 @@
 """The seam with RL Zoo: what it must be told so that its own commands know this package.
 
 One file a seam: ``registry`` (algorithms), ``samplers`` (Optuna), ``experiment`` (hyperparameter files, errors),
-``hub`` (Hugging Face), ``commands`` and ``ffmpeg`` (what its commands lack), and ``seams``, which says when each is
-applied. Nothing else in the package imports RL Zoo.
+``normalization`` (statistics of best models and checkpoints), ``hub`` (Hugging Face), ``commands`` and ``ffmpeg`` (what
+its commands lack), and ``seams``, which says when each is applied. Nothing else in the package imports RL Zoo.
 """
 
 __all__ = ["register"]

@@ -24,10 +24,15 @@ from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from sb3_ext.callbacks.episode_metrics import EpisodeMetrics
+from sb3_ext.callbacks.observation_scale import WarnObservationScale
+from sb3_ext.callbacks.save_normalization import SaveNormalization
+from sb3_ext.callbacks.training_progress import TrainingProgress, tell_progress
 from sb3_ext.common.names import check_keywords, nearest, read_number
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.hyperparams import hyperparams_file
+from sb3_ext.wrappers.training_link import link_to_training
 from sb3_ext.zoo.options import read_options
 from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
 from sb3_ext.zoo.threads import choose_threads
@@ -55,6 +60,8 @@ class ExtExperimentManager(ExperimentManager):
         existed = os.path.isdir(self.save_path)
         try:
             results = super().setup_experiment()
+            if results is not None and self._is_ours:
+                self._link_envs(results[0])
             if results is not None and self._uses_options:
                 self._set_threads(results[0])
             return results
@@ -63,6 +70,13 @@ class ExtExperimentManager(ExperimentManager):
                 # A mistyped hyperparameter must not leave a run without a model, which `enjoy` takes for the latest
                 shutil.rmtree(self.save_path, ignore_errors=True)
             raise
+
+    def _link_envs(self, model: Any) -> None:
+        """Tell wrappers what they want to know of the training, before their first episode."""
+        evaluations = [callback.eval_env for callback in self.callbacks if isinstance(callback, EvalCallback)]
+        for env in (model.env, *evaluations):
+            link_to_training(env, getattr(model, "gamma", None))
+        tell_progress(model.env, 0.0)
 
     def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
         if not self._is_ours:
@@ -109,6 +123,8 @@ class ExtExperimentManager(ExperimentManager):
 
     def create_callbacks(self) -> None:
         super().create_callbacks()
+        if self._is_ours:
+            self.callbacks += [EpisodeMetrics(), TrainingProgress(), SaveNormalization(), WarnObservationScale()]
         if issubclass(ALGOS[self.algo], MaskablePPO):
             # Without the masks, evaluation would play actions that are not possible
             self.callbacks = [_masked(callback) for callback in self.callbacks]

@@ -19,6 +19,13 @@ def _register_algorithms() -> None:
     commands.suggest_algorithm(sys.orig_argv)
 
 
+def _extend_utils() -> None:
+    from sb3_ext.zoo import normalization
+
+    _register_algorithms()
+    normalization.load_statistics_of_the_model()
+
+
 def _register_environments() -> None:
     import_module("sb3_ext.envs")
 
@@ -56,7 +63,7 @@ def _mend_children() -> None:
 
 
 _SEAMS: dict[tuple[str, str], Callable[[], None]] = {
-    ("after", "rl_zoo3.utils"): _register_algorithms,
+    ("after", "rl_zoo3.utils"): _extend_utils,
     ("after", "rl_zoo3.import_envs"): _register_environments,
     ("after", "rl_zoo3.hyperparams_opt"): _register_samplers,
     ("after", "rl_zoo3.exp_manager"): _replace_experiment_manager,

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -133,7 +134,9 @@ def _start_method() -> str | None:
 
 def _saved_by_cores(make_env: Callable[[], gym.Env], n_envs: int, n_cores: int) -> float:
     """Seconds that a step of all environments would take less, if cores cost nothing."""
-    step = step_seconds(make_env)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the training's own environments warn too
+        step = step_seconds(make_env)
     return step * n_envs - step * -(-n_envs // n_cores)
 
 

@@ -1,0 +1,134 @@
+"""Warns when observations are far from unit scale and nothing normalises them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.callbacks import BaseCallback
+
+from sb3_ext.wrappers.static_normalization import ScaleObservations, is_vector
+
+__all__ = ["WarnObservationScale"]
+
+#: A part is large when its root mean square is beyond this. Pendulum's speed, within ±8, and Acrobot's, within ±28 but
+#: seldom beyond 6, are learned as they are; positions in pixels or percent, torques and forces are not.
+_LARGE = 10.0
+#: A part is small when it changes but never gets this far from zero. MountainCar's velocity is such a part (0.02 in
+#: random play, at most 0.07): its effect on a fresh network is lost beside that of the position, and all tuned configs
+#: of on-policy algorithms for MountainCar normalise. Largest values and not spreads are compared, or a contact that is
+#: rarely felt (LunarLander's legs) would count as small.
+_SMALL = 0.05
+#: Enough to leave the states that episodes start in: this many observations, and this many steps
+_N_OBSERVATIONS, _N_STEPS = 1000, 256
+
+_WRAPPERS: tuple[type[gym.Wrapper], ...] = (
+    ScaleObservations,
+    gym.wrappers.NormalizeObservation,
+    gym.wrappers.RescaleObservation,
+)
+
+
+class WarnObservationScale(BaseCallback):
+    """
+    Looks at the first observations of a training, and warns once when a part of them is far from unit scale: above 10
+    (root mean square), or changing but below 0.05.
+
+    Images are left out, and so is what ``VecNormalize``, a scaling wrapper or a layer of the policy normalises.
+    """
+
+    def __init__(self, verbose: int = 0) -> None:
+        super().__init__(verbose)
+        self._parts: dict[str | None, _Moments] | None = None
+
+    def _on_training_start(self) -> None:
+        if self._parts is None:
+            keys = [] if self._is_normalized() else self._keys()
+            self._parts = {key: _Moments() for key in keys}
+
+    def _on_step(self) -> bool:
+        observations: Any = self.model._last_obs
+        if not self._parts or observations is None:
+            return True
+        for key, moments in self._parts.items():
+            moments.add(observations if key is None else observations[key])
+        if self.n_calls >= max(_N_STEPS, _N_OBSERVATIONS / self.training_env.num_envs):
+            self._judge(self._parts)
+            self._parts = {}
+        return True
+
+    def _is_normalized(self) -> bool:
+        # The names of layers that normalise: BatchNorm1d, LayerNorm, our NormalizedMlp, …
+        if any("norm" in type(layer).__name__.lower() for layer in self.model.policy.modules()):
+            return True
+        return any(all(self.training_env.env_is_wrapped(wrapper)) for wrapper in _WRAPPERS)
+
+    def _keys(self) -> Iterator[str | None]:
+        """The parts of the observation to look at; ``None`` is all of it."""
+        space = self.training_env.observation_space
+        vec_normalize = self.model.get_vec_normalize_env()
+        if vec_normalize is not None and not vec_normalize.norm_obs:
+            vec_normalize = None  # it normalises rewards only
+        if isinstance(space, spaces.Dict):
+            normalized = [] if vec_normalize is None else vec_normalize.norm_obs_keys or []
+            yield from (key for key, part in space.items() if key not in normalized and is_vector(part))
+        elif vec_normalize is None and is_vector(space):
+            yield None
+
+    def _judge(self, parts: dict[str | None, _Moments]) -> None:
+        large = [finding for key, moments in parts.items() for finding in moments.large(key)]
+        small = [finding for key, moments in parts.items() for finding in moments.small(key)]
+        findings = large or small
+        if not findings:
+            return
+        worst = max(findings, key=lambda finding: finding.severity)
+        others = len(findings) - 1
+        more = f", and {others} more {'is' if others == 1 else 'are'} like it" if others else ""
+        warnings.warn(
+            f"Observation {worst.name} was between {worst.low:.3g} and {worst.high:.3g} in the first steps{more}: far "
+            "from unit scale, and nothing normalises it, which makes learning slow or unstable. Write "
+            "`normalize: true` into the section of the hyperparameter file (VecNormalize), or, with bounds that you "
+            "know, `env_wrapper: [{sb3_ext.wrappers.ScaleObservations: {low: …, high: …}}]`.",
+            stacklevel=2,
+        )
+
+
+class _Finding(NamedTuple):
+    severity: float
+    name: str
+    low: float
+    high: float
+
+
+class _Moments:
+    """What is left of the observations that were seen: nothing that grows."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._low = self._high = self._squares = np.zeros(())
+
+    def add(self, observations: np.ndarray) -> None:
+        batch = np.asarray(observations, np.float64)
+        low, high, squares = batch.min(0), batch.max(0), np.square(batch).sum(0)
+        self._low = np.minimum(self._low, low) if self._n else low
+        self._high = np.maximum(self._high, high) if self._n else high
+        self._squares = self._squares + squares
+        self._n += len(batch)
+
+    def large(self, key: str | None) -> Iterator[_Finding]:
+        size = np.sqrt(self._squares / self._n)
+        return self._findings(key, size > _LARGE, size)
+
+    def small(self, key: str | None) -> Iterator[_Finding]:
+        largest = np.maximum(np.abs(self._low), np.abs(self._high))
+        return self._findings(key, (self._low < self._high) & (largest < _SMALL), -largest)
+
+    def _findings(self, key: str | None, is_far: np.ndarray, severity: np.ndarray) -> Iterator[_Finding]:
+        for index in map(tuple, np.argwhere(is_far)):
+            name = ", ".join(str(int(i)) for i in index)
+            name = name if key is None else f"{key!r}, {name},"
+            yield _Finding(float(severity[index]), name, float(self._low[index]), float(self._high[index]))

@@ -1,0 +1,101 @@
+"""Lets RL Zoo's commands play a best model or a checkpoint with the statistics that were saved with it.
+
+RL Zoo knows one file of statistics for a run, that of its end, and loads it for all models. Its commands ask
+``get_model_path`` for a model, then hand ``create_test_env`` the folder of that file: here the second is told what the
+first was asked for. Where a model has no statistics of its own, RL Zoo's are used as ever, with a warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sb3_ext.runs.normalization import matching_statistics, statistics_path
+
+__all__ = ["load_statistics_of_the_model", "statistics_or_warning"]
+
+#: The folder of RL Zoo's statistics for a run: the model that was last asked for, unless it is the final one
+_asked_for: dict[str, str] = {}
+
+
+def load_statistics_of_the_model() -> None:
+    """Extend RL Zoo's two functions, also in modules that imported them by name before."""
+    from rl_zoo3.utils import create_test_env, get_model_path
+
+    _replace(get_model_path, _remembering_the_model)
+    _replace(create_test_env, _with_its_statistics)
+
+
+def statistics_or_warning(model_path: str, is_normalized: bool) -> Path | None:
+    """
+    :param model_path: a saved model
+    :param is_normalized: whether its run normalises, so that statistics are expected
+    :return: the statistics that were saved with it, if there are any
+    """
+    if not is_normalized and not statistics_path(model_path).is_file():
+        return None
+    try:
+        return matching_statistics(model_path)
+    except (FileNotFoundError, ValueError) as error:
+        warnings.warn(
+            f"{error} RL Zoo takes those of the end of training, with which the model's score may be another than it "
+            "was.",
+            stacklevel=2,
+        )
+        return None
+
+
+def _replace(function: Callable[..., Any], extend: Callable[..., Any]) -> None:
+    if hasattr(function, "__wrapped__"):
+        return
+    name = function.__name__
+    extended = functools.wraps(function)(extend(function))
+    for module_name, module in list(sys.modules.items()):
+        if module_name.split(".")[0] in ("rl_zoo3", "__main__") and getattr(module, name, None) is function:
+            setattr(module, name, extended)
+
+
+def _remembering_the_model(get_model_path: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(get_model_path)
+
+    def get_and_remember(*args: Any, **kwargs: Any) -> tuple[str, str, str]:
+        name_prefix, model_path, log_path = get_model_path(*args, **kwargs)
+        env_name = signature.bind(*args, **kwargs).arguments["env_name"]
+        folder = os.path.abspath(os.path.join(log_path, env_name))
+        if os.path.basename(model_path) == f"{env_name}.zip":
+            _asked_for.pop(folder, None)
+        else:
+            _asked_for[folder] = model_path
+        return name_prefix, model_path, log_path
+
+    return get_and_remember
+
+
+def _with_its_statistics(create_test_env: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(create_test_env)
+
+    def create_with_statistics(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        stats_path = given.arguments.get("stats_path")
+        model_path = None if stats_path is None else _asked_for.get(os.path.abspath(stats_path))
+        if model_path is None or not given.arguments["hyperparams"].get("normalize"):
+            return create_test_env(*args, **kwargs)
+        statistics = statistics_or_warning(model_path, is_normalized=True)
+        if statistics is None:
+            return create_test_env(*args, **kwargs)
+        print(f"Statistics saved with the model: {statistics}")
+        with tempfile.TemporaryDirectory() as folder:
+            # The only name that RL Zoo looks for
+            shutil.copy(statistics, Path(folder, "vecnormalize.pkl"))
+            given.arguments["stats_path"] = folder
+            return create_test_env(*given.args, **given.kwargs)
+
+    return create_with_statistics
