@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+
+import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_ext.wrappers.episode_report import EPISODE_KEY
@@ -9,11 +12,22 @@ from sb3_ext.wrappers.episode_report import EPISODE_KEY
 __all__ = ["EpisodeMetrics"]
 
 
+#: Numbers that are drawn: of these the spread is recorded too
+_DRAWN = "env/"
+#: Episodes that a spread is computed from, as many as SB3 takes for the mean reward
+_WINDOW = 100
+
+
 class EpisodeMetrics(BaseCallback):
     """
     Records what wrappers put into ``info["ext_episode"]`` (rewards by term, sampled parameters, …): the mean over the
-    episodes that ended since the logger wrote last. For all algorithms of SB3.
+    episodes that ended since the logger wrote last. Of parameters (``env/<name>``) also standard deviation, smallest
+    and largest value in the last 100 episodes. For all algorithms of SB3.
     """
+
+    def __init__(self, verbose: int = 0) -> None:
+        super().__init__(verbose)
+        self._drawn: dict[str, deque[float]] = {}
 
     def _on_step(self) -> bool:
         dones = self.locals["dones"]
@@ -23,4 +37,12 @@ class EpisodeMetrics(BaseCallback):
         for index in dones.nonzero()[0]:
             for name, value in infos[index].get(EPISODE_KEY, {}).items():
                 self.logger.record_mean(name, value)
+                if name.startswith(_DRAWN):
+                    self._drawn.setdefault(name, deque(maxlen=_WINDOW)).append(value)
         return True
+
+    def _on_rollout_end(self) -> None:
+        for name, values in self._drawn.items():
+            self.logger.record(f"{name}_std", float(np.std(values)))
+            self.logger.record(f"{name}_min", min(values))
+            self.logger.record(f"{name}_max", max(values))

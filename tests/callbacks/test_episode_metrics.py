@@ -78,3 +78,11 @@ def test_off_policy_algorithms_log_it_too():
 def test_nothing_is_logged_where_nothing_is_reported():
     rows = rows_of(PPO, Silent, n_steps=8, batch_size=16)
     assert not [key for row in rows for key in row if key.startswith("env/")]
+
+
+def test_of_drawn_parameters_the_spread_is_recorded_too():
+    rows = rows_of(PPO, Numbered, total=64, n_steps=16, batch_size=8)
+    # Two environments with episodes of 4 steps: the numbers 1 to 4 twice in the first rollout, 1 to 8 twice in all
+    spreads = [{name: row[f"env/number_{name}"] for name in ("std", "min", "max")} for row in rows[:2]]
+    assert spreads[0] == {"std": pytest.approx(np.std([1, 2, 3, 4])), "min": 1, "max": 4}
+    assert spreads[1] == {"std": pytest.approx(np.std(range(1, 9))), "min": 1, "max": 8}
