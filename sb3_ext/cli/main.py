@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from sb3_ext import __version__
-from sb3_ext.cli import bench
+from sb3_ext.cli import bench, envs
 
 __all__ = ["main"]
 
@@ -22,11 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="sb3-ext", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"sb3-ext {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (bench,):
+    for command in (bench, envs):
         command.add_parser(subparsers)
     args = parser.parse_args(arguments)
     try:
-        return args.run(args)
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # `sb3-ext envs | head` has seen enough; Python would complain when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, TypeError) as error:
         print(f"sb3-ext: {error}", file=sys.stderr)
         return 2

@@ -10,16 +10,20 @@ from __future__ import annotations
 import ale_py
 import gymnasium as gym
 
+from sb3_ext.envs.object_games import register_objects
+
 __all__ = ["register_atari"]
 
 
 def register_atari() -> list[str]:
     """
-    Register an id without namespace for each of ale-py's games; registering again changes nothing.
+    Register an id without namespace for each of ale-py's games, and the ``_objects`` ids; registering again changes
+    nothing.
 
-    :return: the ids
+    :return: the ids of ale-py's games
     """
     gym.register_envs(ale_py)
+    register_objects()
     games = [spec for spec in list(gym.registry.values()) if spec.namespace == "ALE" and spec.version == 5]
     for spec in games:
         env_id = f"{spec.name}-v5"

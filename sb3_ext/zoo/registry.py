@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from stable_baselines3.common.base_class import BaseAlgorithm
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
 
 __all__ = ["ALGORITHMS", "STOCK_TWIN", "register_algorithms"]
 

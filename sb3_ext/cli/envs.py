@@ -1,0 +1,179 @@
+"""``sb3-ext envs``: which environments there are, their spaces, and who has hyperparameters for them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sb3_ext.cli.env_catalogue import EnvEntry
+    from sb3_ext.cli.env_spaces import EnvSpaces
+
+__all__ = ["add_parser"]
+
+#: So many environments are made to see their spaces without being asked for
+_FEW = 40
+#: A longer explanation is in the JSON
+_PROBLEM_WIDTH = 60
+_EPILOG = f"""examples:
+  sb3-ext envs                        all ids
+  sb3-ext envs lander                 those with "lander" in the id, with their spaces
+  sb3-ext envs mountain cont          with both words in the id
+  sb3-ext envs 'ALE/*-v5'             by a pattern for the whole id
+  sb3-ext envs cartpoel               nothing has that: the nearest ones
+  sb3-ext envs --algo reinforce       those that reinforce has tuned hyperparameters for
+  sb3-ext envs --ours --no-spaces     the ids of sb3-ext, at once
+  sb3-ext envs pong --json            for programs
+
+To see its spaces, an environment is made. That is done for up to {_FEW} of them; --spaces does it for more.
+"tuned" are the algorithms (--algo of rl_zoo3.train) with hyperparameters for the environment, sb3-ext's first, then RL
+Zoo's; "atari:" are those for all Atari games.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """
+    :param subparsers: where to add it
+    """
+    parser = subparsers.add_parser(
+        "envs",
+        help="list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
+        description="List environments with their spaces, reward thresholds and the algorithms tuned for them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("pattern", metavar="PATTERN", nargs="*", help="words that must be in the id, or nearly so")
+    parser.add_argument("--algo", help="only environments that this algorithm has tuned hyperparameters for")
+    parser.add_argument("--ours", action="store_true", help="only the ids that sb3-ext registers")
+    parser.add_argument(
+        "--spaces", action=argparse.BooleanOptionalAction, help=f"show spaces (default: of up to {_FEW} environments)"
+    )
+    parser.add_argument("--gym-packages", nargs="+", default=[], metavar="PACKAGE", help="import these too")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """
+    :param args: the command line
+    :return: exit code
+    """
+    from sb3_ext.cli.env_catalogue import import_packages, list_environments, search
+
+    for problem in import_packages(args.gym_packages):
+        print(f"sb3-ext: {problem}", file=sys.stderr)
+    pattern, notes = " ".join(args.pattern), []
+    entries = [entry for entry in list_environments() if entry.ours or not args.ours]
+    if args.algo is not None:
+        entries = _tuned_for(args.algo, entries)
+        if not args.pattern and not args.json:
+            entries, n_atari = _without_atari(args.algo, entries)
+            notes += [f"And {n_atari} Atari ids with the section `atari`: search for one by name."] if n_atari else []
+    entries, has_words = search(entries, args.pattern)
+    if not entries:
+        print(f"No environment{' among these' * (args.ours or bool(args.algo))} is like {pattern!r}.", file=sys.stderr)
+        return 1
+    if not has_words:
+        print(f"No id has {pattern!r} in it. The nearest:", file=sys.stderr)
+    with_spaces = args.spaces if args.spaces is not None else len(entries) <= _FEW
+    found = _find_spaces(entries, args.gym_packages) if with_spaces else None
+    if args.json:
+        print(json.dumps([_as_dict(entry, found) for entry in entries], indent=2))
+        return 0
+    _print(entries, found)
+    if args.spaces is None and found is None:
+        notes.append(f"{len(entries)} environments. Spaces are shown of up to {_FEW}: search, or give --spaces.")
+    if notes:
+        print("", *notes, sep="\n")
+    return 0
+
+
+def _names_of(algo: str) -> set[str]:
+    """Where our file has no section for an environment, RL Zoo's for the stock algorithm is used."""
+    from sb3_ext.zoo.registry import STOCK_TWIN
+
+    return {algo, STOCK_TWIN.get(algo, algo)}
+
+
+def _tuned_for(algo: str, entries: Sequence[EnvEntry]) -> list[EnvEntry]:
+    from sb3_ext.cli.env_catalogue import tuned_algorithms
+    from sb3_ext.common.names import check_choice
+
+    check_choice("--algo", algo, tuned_algorithms())
+    return [entry for entry in entries if _names_of(algo) & set(entry.tuned)]
+
+
+def _without_atari(algo: str, entries: Sequence[EnvEntry]) -> tuple[list[EnvEntry], int]:
+    """Hundreds of ids share one section: they would hide the others."""
+    own = [entry for entry in entries if any(entry.tuned.get(name) == entry.env_id for name in _names_of(algo))]
+    return own, len(entries) - len(own)
+
+
+def _find_spaces(entries: Sequence[EnvEntry], packages: Sequence[str]) -> dict[str, EnvSpaces]:
+    from sb3_ext.cli.env_spaces import find_spaces
+
+    env_ids = [entry.env_id for entry in entries]
+    found = {}
+    for number, (env_id, spaces) in enumerate(zip(env_ids, find_spaces(env_ids, packages), strict=True), 1):
+        found[env_id] = spaces
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{number} of {len(env_ids)}: {env_id}", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    return found
+
+
+def _as_dict(entry: EnvEntry, found: dict[str, EnvSpaces] | None) -> dict[str, Any]:
+    written: dict[str, Any] = {"id": entry.env_id, "ours": entry.ours, "registered": entry.registered}
+    if found is not None:
+        spaces = found[entry.env_id]
+        written |= {key: value or None for key, value in spaces._asdict().items()}
+    return written | {
+        "reward_threshold": entry.threshold,
+        "max_episode_steps": entry.max_steps,
+        "tuned": dict(entry.tuned),
+    }
+
+
+def _print(entries: Sequence[EnvEntry], found: dict[str, EnvSpaces] | None) -> None:
+    header = ["id", *(["observation", "action"] if found is not None else []), "threshold", "max steps", "tuned"]
+    rows = [_cells(entry, found) for entry in entries]
+    if sys.stdout.isatty():
+        _print_table(header, rows)
+    else:
+        _print_aligned([header, *rows])
+
+
+def _cells(entry: EnvEntry, found: dict[str, EnvSpaces] | None) -> list[str]:
+    cells = [entry.env_id]
+    if found is not None:
+        spaces = found[entry.env_id]
+        cells += [textwrap.shorten(spaces.problem, _PROBLEM_WIDTH) or spaces.observation, spaces.action]
+    cells += ["" if number is None else f"{number:g}" for number in (entry.threshold, entry.max_steps)]
+    own = [algo for algo, section in entry.tuned.items() if section == entry.env_id]
+    shared = [algo for algo in entry.tuned if algo not in own]
+    return [*cells, " ".join([*own, *(["atari:", *shared] if shared else [])])]
+
+
+def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in header:
+        is_number = name in ("threshold", "max steps")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=name == "id" or is_number)
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False).print(table)
