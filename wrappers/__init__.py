@@ -1,4 +1,4 @@
-"""Environment wrappers: reward shaping, domain randomisation, noise, memory, timing, action masks.
+"""Environment wrappers: reward shaping, domain randomisation, noise, memory, timing, curricula, action masks.
 
 One file a topic; each is usable from a YAML ``env_wrapper:`` line.
 """
@@ -14,6 +14,8 @@ from sb3_ext.wrappers.classic_control_shaping import (
     MountainCarShaping,
 )
 from sb3_ext.wrappers.count_bonus import CountBonus, share_counts
+from sb3_ext.wrappers.curriculum import CurriculumEnv, wrap_in_curriculum
+from sb3_ext.wrappers.curriculum_config import read_curriculum
 from sb3_ext.wrappers.episode_report import report
 from sb3_ext.wrappers.history import MaskObservation, PreviousActions
 from sb3_ext.wrappers.info_terms import InfoTerms
@@ -44,6 +46,7 @@ __all__ = [
     "CartPoleRandomization",
     "CartPoleShaping",
     "CountBonus",
+    "CurriculumEnv",
     "DomainRandomization",
     "FrameSkip",
     "InfoTerms",
@@ -70,7 +73,9 @@ __all__ = [
     "TimePenalty",
     "insert_below_monitor",
     "link_to_training",
+    "read_curriculum",
     "report",
     "share_counts",
     "time_limit",
+    "wrap_in_curriculum",
 ]

@@ -9,6 +9,8 @@ import inspect
 import os
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from sb3_ext.common.names import check_keywords, nearest, read_number
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.hyperparams import hyperparams_file
+from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training
 from sb3_ext.zoo.options import read_options
 from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
@@ -123,8 +126,10 @@ class ExtExperimentManager(ExperimentManager):
 
     def create_callbacks(self) -> None:
         super().create_callbacks()
+        if self._uses_options:
+            self.callbacks += [EpisodeMetrics(), TrainingProgress(), SaveNormalization()]
         if self._is_ours:
-            self.callbacks += [EpisodeMetrics(), TrainingProgress(), SaveNormalization(), WarnObservationScale()]
+            self.callbacks.append(WarnObservationScale())
         if issubclass(ALGOS[self.algo], MaskablePPO):
             # Without the masks, evaluation would play actions that are not possible
             self.callbacks = [_masked(callback) for callback in self.callbacks]
@@ -140,26 +145,67 @@ class ExtExperimentManager(ExperimentManager):
         self._uses_options = self._is_ours or "ext" in hyperparams
         self._options = read_options(hyperparams.pop("ext", None))
         wish = self._options.vec_env
-        native = self._options.native and wish == "auto"
+        curriculum = self._options.curriculum
+        native = self._options.native and wish == "auto" and curriculum is None and not self._options.members
         if wish == "auto" and self.optimize_hyperparameters:
             wish = "dummy"  # trials run side by side, and need no processes of their own
         self._chooser = VecEnvChooser(native, wish, self.verbose)
+        if curriculum is not None:
+            callbacks = hyperparams.get("callback") or []
+            ours = curriculum.callback_entry(0 if self.optimize_hyperparameters else self.verbose)
+            hyperparams["callback"] = [*(callbacks if isinstance(callbacks, list) else [callbacks]), ours]
         self._env_config = {key: hyperparams.get(key) for key in ("env_wrapper", "vec_env_wrapper", "normalize")}
-        return super()._preprocess_hyperparams(hyperparams)
+        results = super()._preprocess_hyperparams(hyperparams)
+        if self._uses_options and self._eval_env_kwargs_args is None:
+            # RL Zoo takes only those of the command line, and evaluates in another task than the file's
+            self.eval_env_kwargs = self.env_kwargs
+        return results
 
     def create_envs(self, n_envs: int, eval_env: bool = False, no_log: bool = False) -> VecEnv:
         # A search has no run folder to put Monitor's files into, see create_log_folder()
         no_log = no_log or (self._is_ours and self.optimize_hyperparameters)
-        if not self._uses_options or self.vec_env_class is not DummyVecEnv:
+        if not self._uses_options:
             return super().create_envs(n_envs, eval_env, no_log)
-        choice = self._choose_vec_env(eval_env, None if eval_env or no_log else self.save_path)
-        given = self.vec_env_class, self.frame_stack
-        self.vec_env_class = choice.make  # type: ignore[assignment]
-        self.frame_stack = None if choice.stacks_frames else self.frame_stack
+        given = self.vec_env_class, self.frame_stack, self.env_wrapper
+        monitor_dir = None if eval_env or no_log else self.save_path
         try:
+            self._enter_curriculum(eval_env)
+            if self.vec_env_class is DummyVecEnv:
+                choice = self._choose_vec_env(eval_env, monitor_dir)
+                self.vec_env_class = choice.make  # type: ignore[assignment]
+                self.frame_stack = None if choice.stacks_frames else self.frame_stack
+            n_envs = self._mix_members(n_envs, eval_env, monitor_dir)
             return super().create_envs(n_envs, eval_env, no_log)
         finally:
-            self.vec_env_class, self.frame_stack = given
+            self.vec_env_class, self.frame_stack, self.env_wrapper = given
+
+    def _enter_curriculum(self, eval_env: bool) -> None:
+        curriculum = self._options.curriculum
+        if curriculum is not None:
+            curriculum.check(self._env_maker(eval_env), self.env_wrapper)
+            self.env_wrapper = partial(curriculum.wrap, env_wrapper=self.env_wrapper, evaluation=eval_env)
+
+    def _mix_members(self, n_envs: int, eval_env: bool, monitor_dir: str | None) -> int:
+        members = self._options.members
+        if not members:
+            return n_envs
+        if eval_env or n_envs != self.n_envs:
+            # Not for training: as many of each
+            members, n_envs = once_each(members), max(n_envs, len(members))
+        self.vec_env_class = mixed(  # type: ignore[assignment]
+            self.vec_env_class,
+            members,
+            self._env_maker(eval_env),
+            env_wrapper=self.env_wrapper,
+            seed=self.seed,
+            monitor_dir=monitor_dir,
+            monitor_kwargs=self.monitor_kwargs,
+        )
+        return n_envs
+
+    def _env_maker(self, eval_env: bool) -> Callable[[], gym.Env]:
+        env_kwargs = (self.eval_env_kwargs if eval_env else self.env_kwargs) or {}
+        return partial(gym.spec(self.env_name.gym_id).make, **env_kwargs)
 
     def _choose_vec_env(self, eval_env: bool, monitor_dir: str | None) -> VecEnvChoice:
         config = EnvConfig(

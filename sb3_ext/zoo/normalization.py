@@ -86,7 +86,8 @@ def _with_its_statistics(create_test_env: Callable[..., Any]) -> Callable[..., A
         given = signature.bind(*args, **kwargs)
         stats_path = given.arguments.get("stats_path")
         model_path = None if stats_path is None else _asked_for.get(os.path.abspath(stats_path))
-        if model_path is None or not given.arguments["hyperparams"].get("normalize"):
+        hyperparams = given.arguments.get("hyperparams") or {}
+        if model_path is None or not hyperparams.get("normalize"):
             return create_test_env(*args, **kwargs)
         statistics = statistics_or_warning(model_path, is_normalized=True)
         if statistics is None:

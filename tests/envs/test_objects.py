@@ -140,12 +140,12 @@ def test_bricks_are_there_as_long_as_the_screen_shows_them():
 def test_invaders_and_their_bombs_are_where_the_screen_shows_them():
     env = gym.make("SpaceInvaders-v5_objects", render_mode="rgb_array", frameskip=1)
     before, n_shots = np.zeros((210, 160), dtype=bool), 0
-    for _ in play(env, 1000, hold=12):
+    for i, _ in enumerate(play(env, 500, hold=12)):
         positions, screen = env.unwrapped.positions(), env.render()
-        aliens = extent(screen, (134, 134, 29), (25, 185, 0, 160))
-        if aliens is not None:
+        if i % 10 == 0:
+            aliens = extent(screen, (134, 134, 29), (25, 185, 0, 160))
             np.testing.assert_allclose(positions["invaders"], aliens[:2], atol=2)
-        shots = (screen == (142, 142, 142)).all(axis=2)
+        shots = screen[:, :, 2] == 142  # nothing else has as much blue
         for x, y in (positions[name] for name in ("missile", "bomb0", "bomb1") if name in positions):
             if 40 < y < 150:
                 n_shots += 1

@@ -1,0 +1,213 @@
+"""Moves a training through the stages of a curriculum."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.wrappers.curriculum import STAGE_KEY
+from sb3_ext.wrappers.curriculum_config import CurriculumConfig, Stage, read_curriculum
+
+__all__ = ["Curriculum", "CurriculumProgress"]
+
+
+@dataclass
+class CurriculumProgress:
+    """
+    Where a training is. Holds nothing that a JSON file could not.
+
+    :param stage: index of the stage
+    :param name: its name
+    :param stage_steps: timesteps in it
+    :param scores: raw rewards of its last episodes, as many as its window
+    :param best_score: the best mean of a full window; a plateau is measured from there
+    :param best_score_at: timesteps in the stage when that was
+    """
+
+    stage: int = 0
+    name: str = ""
+    stage_steps: int = 0
+    scores: list[float] = field(default_factory=list)
+    best_score: float | None = None
+    best_score_at: int = 0
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any] | None, stages: tuple[Stage, ...]) -> CurriculumProgress:
+        """
+        :param saved: what was saved with a model; ``None`` begins with the first stage
+        :param stages: those of the curriculum
+        """
+        if not saved:
+            return cls(name=stages[0].name)
+        names = [stage.name for stage in stages]
+        if saved["name"] not in names:
+            warnings.warn(
+                f"The model was in the stage {saved['name']!r}, and the curriculum has {', '.join(names)}: it begins "
+                "with the first one.",
+                stacklevel=2,
+            )
+            return cls(name=names[0])
+        # Stages may have been added before it since then
+        return cls(**{**saved, "stage": names.index(saved["name"]), "scores": list(saved["scores"])})
+
+    @property
+    def score(self) -> float | None:
+        """Mean of the last episodes."""
+        return float(np.mean(self.scores)) if self.scores else None
+
+    def add_score(self, score: float, window: int) -> None:
+        """
+        :param score: raw reward of an episode that was played in this stage
+        :param window: how many are kept
+        """
+        self.scores.append(float(score))
+        del self.scores[:-window]
+
+    def decide(self, stage: Stage) -> tuple[int, str] | None:
+        """
+        :param stage: the one that the training is in
+        :return: how many stages to move on, and why; ``None`` to stay
+        """
+        score = self.score if len(self.scores) >= stage.window else None
+        reason = self._reason_to_move_on(stage, score)
+        if reason is not None:
+            return 1, reason
+        back = stage.back
+        if back is not None and score is not None and score < back.score_below and self.stage_steps >= back.min_steps:
+            return -1, f"score {score:.4g} is below {back.score_below:g}"
+        return None
+
+    def _reason_to_move_on(self, stage: Stage, score: float | None) -> str | None:
+        condition = stage.next
+        if condition is None:
+            return None
+        if condition.score is not None and score is not None and score >= condition.score:
+            return f"score {score:.4g} reached {condition.score:g}"
+        if condition.steps is not None and self.stage_steps >= condition.steps:
+            return f"{condition.steps:,} steps are over"
+        plateau = condition.plateau
+        if plateau is None or score is None:
+            return None
+        if self.best_score is None or score > self.best_score + plateau.min_improvement:
+            self.best_score, self.best_score_at = score, self.stage_steps
+        if self.stage_steps - self.best_score_at < plateau.steps:
+            return None
+        return f"score {score:.4g} did not improve on {self.best_score:.4g} for {plateau.steps:,} steps"
+
+
+class Curriculum(BaseCallback):
+    """
+    Decides at the end of each rollout whether to move on or back, from the raw scores of episodes that were played in
+    the stage. Episodes that have begun end in their stage.
+
+    Where the training is, is saved with the model, as its attribute ``curriculum_state``: a model that is loaded goes
+    on from there. ``model.curriculum_state = None`` lets it begin with the first stage.
+
+    Logs ``curriculum/stage`` (from 1 on), ``curriculum/stage_steps`` and ``curriculum/score``.
+
+    :param curriculum: the stages, read already or as a config has them. The environments must have them too, see
+        ``CurriculumConfig.wrap``
+    :param verbose: 1 tells when the stage changes
+    """
+
+    def __init__(self, curriculum: CurriculumConfig | Mapping[str, Any], verbose: int = 0) -> None:
+        super().__init__(verbose)
+        self.config = read_curriculum(curriculum)
+        self.progress = CurriculumProgress()
+
+    @property
+    def stage(self) -> Stage:
+        """The stage that the training is in."""
+        return self.config.stages[self.progress.stage]
+
+    def _on_training_start(self) -> None:
+        self._check_envs()
+        self.progress = CurriculumProgress.restored(getattr(self.model, "curriculum_state", None), self.config.stages)
+        # Not a copy: a checkpoint in the middle of a rollout has the latest
+        self.model.curriculum_state = vars(self.progress)  # type: ignore[attr-defined]
+        self._set_stage()
+        self._start_over_in_stage()
+        self._warn_if_too_short()
+
+    def _on_step(self) -> bool:
+        self.progress.stage_steps += self.model.n_envs
+        for info in self.locals["infos"]:
+            # Others began before the stage did
+            if "episode" in info and info.get(STAGE_KEY) == self.progress.stage:
+                self.progress.add_score(info["episode"]["r"], self.stage.window)
+        return True
+
+    def _on_rollout_end(self) -> None:
+        decision = self.progress.decide(self.stage)
+        if decision is not None:
+            self._move(*decision)
+        self.logger.record("curriculum/stage", self.progress.stage + 1)
+        self.logger.record("curriculum/stage_steps", self.progress.stage_steps)
+        if self.progress.score is not None:
+            self.logger.record("curriculum/score", self.progress.score)
+
+    def _move(self, by: int, reason: str) -> None:
+        left, steps = self.stage, self.progress.stage_steps
+        stage = self.progress.stage + by
+        self.progress = CurriculumProgress(stage, self.config.stages[stage].name)
+        self.model.curriculum_state = vars(self.progress)  # type: ignore[attr-defined]
+        self._set_stage()
+        if self.verbose >= 1:
+            direction = "on" if by > 0 else "back"
+            print(
+                f"Curriculum: {direction} to stage {stage + 1} of {len(self.config.stages)}, {self.stage.name!r}, at "
+                f"{self.num_timesteps:,} steps: {reason} in {left.name!r} ({steps:,} steps)"
+            )
+
+    def _set_stage(self) -> None:
+        self.training_env.env_method("set_stage", self.progress.stage)
+        if self.config.eval_stage == "current":
+            for env in self._eval_envs():
+                env.env_method("set_stage", self.progress.stage)
+
+    def _eval_envs(self) -> Iterator[VecEnv]:
+        """Those of the callbacks that this one was given to ``learn`` with."""
+        callbacks = [self.locals.get("callback")]
+        for callback in callbacks:
+            if isinstance(callback, CallbackList):
+                callbacks += callback.callbacks
+            elif isinstance(callback, EvalCallback) and callback.eval_env.has_attr("stage"):
+                yield callback.eval_env
+
+    def _check_envs(self) -> None:
+        if not self.training_env.has_attr("stage"):
+            raise ValueError(
+                "The environments have no stages: give CurriculumConfig.wrap to make_vec_env as its wrapper_class, or "
+                "write the curriculum under ext: in a config of RL Zoo."
+            )
+
+    def _start_over_in_stage(self) -> None:
+        """A loaded model's environments were reset before anyone knew of its stage."""
+        if set(self.training_env.get_attr("stage")) == {self.progress.stage}:
+            return
+        model = self.model
+        model._last_obs = self.training_env.reset()  # type: ignore[assignment]
+        model._last_episode_starts = np.ones((model.n_envs,), dtype=bool)
+        if model._vec_normalize_env is not None:
+            model._last_original_obs = model._vec_normalize_env.get_original_obs()
+
+    def _warn_if_too_short(self) -> None:
+        """Stages with conditions on scores may be over soon; those that only count steps are not."""
+        needed = -self.progress.stage_steps
+        for stage in self.config.stages[self.progress.stage : -1]:
+            assert stage.next is not None, "read_curriculum() sees to it"
+            if stage.next.score is None and stage.next.plateau is None:
+                needed += stage.next.steps or 0
+        left = self.model._total_timesteps - self.model.num_timesteps
+        if needed >= left:
+            warnings.warn(
+                f"The stages before the last one take at least {needed:,} steps and the training has {left:,}: it "
+                "won't reach the last one.",
+                stacklevel=2,
+            )

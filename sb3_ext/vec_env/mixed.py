@@ -1,0 +1,244 @@
+"""Vectorised environments whose members differ: several environments, or several configurations of one, at once.
+
+``DummyVecEnv``, ``SubprocVecEnv`` and ``MulticoreVecEnv`` take a function for each environment, so it is enough that
+the functions differ:
+
+    members:
+      - {name: earth, weight: 2}
+      - {name: moon, env_kwargs: {gravity: -1.62}}
+      - {name: storm, env_kwargs: {enable_wind: true, wind_power: 20}}
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.common.names import check_keywords, read_number
+from sb3_ext.wrappers.env_variants import EnvVariant, read_variant
+from sb3_ext.wrappers.episode_report import report
+
+__all__ = [
+    "Member",
+    "MemberEnv",
+    "check_members",
+    "member_fns",
+    "members_of_envs",
+    "mixed",
+    "once_each",
+    "read_members",
+]
+
+#: SB3's logger cuts long names of metrics, and stops a training when two are the same then
+_LONGEST_NAME = 24
+_MEMBER_KEYS = ("name", "env", "env_kwargs", "count", "weight")
+
+
+@dataclass(frozen=True)
+class Member:
+    """
+    :param name: what to call it in metrics
+    :param variant: its environment
+    :param count: how many of the environments are of this kind
+    :param weight: which share of the environments, where no counts are given
+    """
+
+    name: str
+    variant: EnvVariant = field(default_factory=EnvVariant)
+    count: int | None = None
+    weight: float = 1.0
+
+
+class MemberEnv(gym.Wrapper, RecordConstructorArgs):
+    """
+    Reports the score and the length of each episode under the member's name.
+
+    :param env: an environment in a Monitor
+    :param name: the member's name
+    """
+
+    def __init__(self, env: gym.Env, name: str) -> None:
+        RecordConstructorArgs.__init__(self, name=name)
+        gym.Wrapper.__init__(self, env)
+        self.member = name
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if "episode" in info:
+            episode = info["episode"]
+            report(info, {f"member/{self.member}/score": episode["r"], f"member/{self.member}/length": episode["l"]})
+        return observation, reward, terminated, truncated, info
+
+
+def read_members(written: Any) -> tuple[Member, ...]:
+    """
+    :param written: what a config has under ``members``
+    :raises TypeError: when a key is not known
+    :raises ValueError: when a value is not possible
+    """
+    if isinstance(written, (str, Mapping)) or not isinstance(written, Sequence) or not written:
+        raise ValueError(f"members: {written!r} must be a list, such as [{{env_kwargs: {{gravity: -8}}}}, …].")
+    members = [_read_member(index, member) for index, member in enumerate(written)]
+    names = [member.name for member in members]
+    for index, name in enumerate(names):
+        if names.index(name) != index:
+            raise ValueError(f"members: {name!r} is the name of two: give each a name of its own.")
+    counted = [member.count is not None for member in members]
+    if any(counted) and not all(counted):
+        raise ValueError(f"members: {names[counted.index(False)]!r} has no count: give one to all of them, or to none.")
+    return tuple(members)
+
+
+def _read_member(index: int, written: Any) -> Member:
+    where = f"members: {index + 1}"
+    if not isinstance(written, Mapping):
+        raise ValueError(f"{where}: {written!r} must be keys with values, such as {{env_kwargs: {{gravity: -8}}}}.")
+    check_keywords(f"{where}:", written, _MEMBER_KEYS)
+    variant = read_variant(where, written)
+    default = variant.name if 0 < len(variant.name) <= _LONGEST_NAME else f"{index + 1}"
+    name = written.get("name", default)
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+        raise ValueError(f"{where}: name: {name!r} must be a text of at most {_LONGEST_NAME} characters.")
+    if "count" in written and "weight" in written:
+        raise ValueError(f"{where}: count and weight can't be given both.")
+    count = written.get("count")
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+        raise ValueError(f"{where}: count: {count!r} must be a whole number, at least 1.")
+    weight = read_number(f"{where}: weight", written.get("weight", 1.0))
+    if not 0 < weight < float("inf"):
+        raise ValueError(f"{where}: weight: {written['weight']!r} must be a number above 0.")
+    return Member(name, variant, count, weight)
+
+
+def members_of_envs(members: Sequence[Member], n_envs: int) -> list[Member]:
+    """
+    Share the environments out, each member's spread over all of them: those of other processes cost the same then.
+
+    :param members: the members
+    :param n_envs: number of environments
+    :return: one for each environment
+    :raises ValueError: when the number of environments does not go with the members
+    """
+    counts = _counts(members, n_envs)
+    places = [((turn + 0.5) / count, index) for index, count in enumerate(counts) for turn in range(count)]
+    return [members[index] for _, index in sorted(places)]
+
+
+def _counts(members: Sequence[Member], n_envs: int) -> list[int]:
+    given = [member.count for member in members if member.count is not None]
+    if given:
+        if sum(given) != n_envs:
+            raise ValueError(f"members: their counts make {sum(given)} environments, and n_envs is {n_envs}.")
+        return given
+    if n_envs < len(members):
+        raise ValueError(f"members: there are {len(members)}, and n_envs is only {n_envs}: each needs an environment.")
+    # One for each, and the next always to the one that has the fewest for its weight
+    counts = [1] * len(members)
+    for _ in range(n_envs - len(members)):
+        poorest = min(range(len(members)), key=lambda index: (counts[index] + 1) / members[index].weight)
+        counts[poorest] += 1
+    return counts
+
+
+def once_each(members: Sequence[Member]) -> tuple[Member, ...]:
+    """
+    :param members: the members
+    :return: the same with equal shares, for evaluation: the mean score is then the mean over the members
+    """
+    return tuple(replace(member, count=None, weight=1.0) for member in members)
+
+
+def check_members(members: Sequence[Member], make_env: Callable[[], gym.Env]) -> None:
+    """
+    :param members: the members
+    :param make_env: makes the environment that they are variants of
+    :raises ValueError: when one can't be made or has other spaces
+    """
+    base = make_env()
+    try:
+        for member in members:
+            if not member.variant.is_plain:
+                _make(member, base).close()
+    finally:
+        base.close()
+
+
+def member_fns(
+    members: Sequence[Member],
+    make_env: Callable[[], gym.Env],
+    n_envs: int,
+    *,
+    env_wrapper: Callable[[gym.Env], gym.Env] | None = None,
+    seed: int | None = None,
+    monitor_dir: str | None = None,
+    monitor_kwargs: Mapping[str, Any] | None = None,
+) -> list[Callable[[], gym.Env]]:
+    """
+    :param members: the members
+    :param make_env: makes the environment that they are variants of
+    :param n_envs: number of environments
+    :param env_wrapper: puts an environment into other wrappers, outside its Monitor
+    :param seed: of the action spaces
+    :param monitor_dir: folder for Monitor's files
+    :param monitor_kwargs: arguments of Monitor
+    :return: functions that make the environments, each in its Monitor, as SB3's ``make_vec_env`` has them
+    :raises ValueError: when the members don't go with one another or with the number of environments
+    """
+    shared_out = members_of_envs(members, n_envs)
+    check_members(members, make_env)
+    if monitor_dir is not None:
+        os.makedirs(monitor_dir, exist_ok=True)
+    make = partial(_make_monitored, make_env, env_wrapper, seed, monitor_dir, dict(monitor_kwargs or {}))
+    return [partial(make, rank, member) for rank, member in enumerate(shared_out)]
+
+
+def mixed(
+    make_vec_env: Callable[..., VecEnv], members: Sequence[Member], make_env: Callable[[], gym.Env], **settings: Any
+) -> Callable[..., VecEnv]:
+    """
+    :param make_vec_env: a class of vectorised environments, or what makes one from functions
+    :param members: the members
+    :param make_env: makes the environment that they are variants of
+    :param settings: as for :func:`member_fns`
+    :return: the same for members, to be given to RL Zoo in its place: of the functions it gets, only the number counts
+    """
+
+    def make(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
+        return make_vec_env(member_fns(members, make_env, len(env_fns), **settings), **kwargs)
+
+    return make
+
+
+def _make_monitored(
+    make_env: Callable[[], gym.Env],
+    env_wrapper: Callable[[gym.Env], gym.Env] | None,
+    seed: int | None,
+    monitor_dir: str | None,
+    monitor_kwargs: dict[str, Any],
+    rank: int,
+    member: Member,
+) -> gym.Env:
+    env = make_env()
+    if not member.variant.is_plain:
+        base, env = env, _make(member, env)
+        base.close()
+    if seed is not None:
+        env.action_space.seed(seed + rank)
+    file = None if monitor_dir is None else os.path.join(monitor_dir, str(rank))
+    env = MemberEnv(Monitor(env, filename=file, **monitor_kwargs), member.name)
+    return env if env_wrapper is None else env_wrapper(env)
+
+
+def _make(member: Member, base: gym.Env) -> gym.Env:
+    try:
+        return member.variant.make(base)
+    except ValueError as error:
+        raise ValueError(f"members: {member.name!r}: {error}") from error
