@@ -34,8 +34,10 @@ from sb3_ext.common.names import check_keywords, nearest, read_number
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.hyperparams import hyperparams_file
+from sb3_ext.runs.normalization import load_statistics
 from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training
+from sb3_ext.zoo.normalization import statistics_or_warning
 from sb3_ext.zoo.options import read_options
 from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
 from sb3_ext.zoo.threads import choose_threads
@@ -115,6 +117,13 @@ class ExtExperimentManager(ExperimentManager):
             gamma = parse_schedule("gamma", self.normalize_kwargs["gamma"])
             self.normalize_kwargs["gamma"] = gamma(1.0)
         return hyperparams
+
+    def _maybe_normalize(self, env: VecEnv, eval_env: bool) -> VecEnv:
+        # RL Zoo would go on from a best model or a checkpoint with the statistics of the end of its training
+        if self.continue_training and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
+            print(f"Loading saved VecNormalize stats of {self.trained_agent}")
+            return load_statistics(self.trained_agent, env, training=not eval_env)
+        return super()._maybe_normalize(env, eval_env)
 
     def create_log_folder(self) -> None:
         if self._is_ours and self.optimize_hyperparameters:
