@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 import numpy as np
@@ -44,7 +45,8 @@ class MinibatchMetrics:
         return list(self._values)
 
     def mean(self, name: str) -> float:
-        return float(np.mean(self._values[name]))
+        values = self._values[name]
+        return sum(values) / len(values) if values else math.nan
 
     def max(self, name: str) -> float:
         return float(np.max(self._values[name]))

@@ -27,14 +27,21 @@ def env_diversity(observations: np.ndarray) -> float:
     steps = np.linspace(0, n_steps - 1, min(n_steps, _MAX_STEPS)).astype(int)
     flat = observations.reshape(n_steps, n_envs, -1)
     sample = flat[steps][:, :, :: -(-flat.shape[2] // _MAX_FEATURES)].astype(np.float64)
-    total = sample.var(axis=(0, 1))
+    means = np.add.reduce(sample, axis=1) / n_envs
+    between = _mean_squares(sample - means[:, None])
+    total = between + _mean_squares(means - np.add.reduce(means, axis=0) / len(means))
     varies = total > 1e-12
     if not varies.any():
         return 0.0
-    between = sample.var(axis=1).mean(axis=0)
     # An unbiased estimate: n environments that are independent have only (n - 1) / n of the variance among them
     share = between[varies] / total[varies] * n_envs / max(n_envs - 1, 1)
     return float(np.clip(share.mean(), 0.0, 1.0))
+
+
+def _mean_squares(deviations: np.ndarray) -> np.ndarray:
+    """Over all axes but the last; several times faster than ``var`` on small arrays."""
+    rows = deviations.reshape(-1, deviations.shape[-1])
+    return np.einsum("ij,ij->j", rows, rows) / len(rows)
 
 
 def warn_if_copies(observations: np.ndarray, actions: np.ndarray, episode_starts: np.ndarray) -> None:

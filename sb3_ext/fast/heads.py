@@ -75,10 +75,12 @@ class CategoricalHead(Head):
 
 
 def _draw(logits: np.ndarray) -> np.ndarray:
-    """What ``torch.multinomial`` does for one sample, and from the same random numbers, without its checks."""
+    """
+    What ``torch.multinomial`` does for one sample, and from the same random numbers, without its checks: the largest
+    probability divided by a time, here in logarithms.
+    """
     times = th.empty(logits.shape).exponential_().numpy()
-    weights = np.exp(logits - np.maximum.reduce(logits, axis=1, keepdims=True))
-    return np.divide(weights, times, out=weights).argmax(axis=1)
+    return np.subtract(logits, np.log(times, out=times), out=times).argmax(axis=1)
 
 
 class _Part:

@@ -126,11 +126,21 @@ class FastPolicy(ABC):
             self._adam.finish()
 
 
-def _fingerprint(policy: ActorCriticPolicy) -> tuple[Any, ...]:
+def _fingerprint(policy: ActorCriticPolicy) -> list[Any]:
     """Changes when someone replaces, moves, freezes or hooks anything that the fast path has looked at."""
-    modules = [(id(module), has_hooks(module)) for module in policy.modules()]
-    parameters = [(id(p), p.data_ptr(), p.requires_grad, bool(p._backward_hooks)) for p in policy.parameters()]
-    return id(policy.optimizer), modules, parameters
+    marks: list[Any] = [id(policy.optimizer)]
+    modules: list[th.nn.Module] = [policy]
+    # A walk of our own: Module.modules() and .parameters() take ten times as long
+    while modules:
+        module = modules.pop()
+        marks.append((id(module), has_hooks(module)))
+        marks += [
+            (id(p), p.data_ptr(), p.requires_grad, bool(p._backward_hooks))
+            for p in module._parameters.values()
+            if p is not None
+        ]
+        modules += [child for child in module._modules.values() if child is not None]
+    return marks
 
 
 def has_hooks(module: th.nn.Module) -> bool:

@@ -96,7 +96,7 @@ def acting_with(
 
     def forward(observations: th.Tensor, *args: Any, **kwargs: Any) -> tuple[th.Tensor, Any, Any]:
         last = algorithm._last_obs
-        if isinstance(last, np.ndarray) and observations.data_ptr() == last.ctypes.data:
+        if isinstance(last, np.ndarray) and observations.data_ptr() == last.__array_interface__["data"][0]:
             return act(observations)
         return full_forward(observations, *args, **kwargs)
 
