@@ -97,7 +97,19 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
         self._reward_weight = weights.pop(_REWARD, 1.0)
         self._terms = [(name, weight, known[name]) for name, weight in weights.items()]
         self._previous: Any = None
+        self._is_on = True
         self._start_sums()
+
+    def set_shaping(self, on: bool) -> None:
+        """
+        Switch the terms of this shaper and of those further in on or off. RL Zoo's ``enjoy`` adds up the rewards that
+        come out of the wrappers and calls that the score, so it gets them off.
+
+        :param on: whether rewards are shaped
+        """
+        self._is_on = on
+        if self.env.has_wrapper_attr("set_shaping"):
+            self.env.get_wrapper_attr("set_shaping")(on)
 
     def begin_episode(self, observation: Any, info: dict[str, Any]) -> None:
         """
@@ -117,6 +129,8 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
         raw = float(reward)
+        if not self._is_on:
+            return observation, raw, terminated, truncated, info
         step = Step(self._previous, action, observation, raw, terminated, truncated, info)
         shaped = self._reward_weight * raw
         for name, weight, function in self._terms:

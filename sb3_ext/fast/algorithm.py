@@ -36,6 +36,8 @@ class FastAlgorithm(OnPolicyAlgorithm):
     _compared_envs = False
 
     def __init__(self, *args: Any, fast: bool | str = True, **kwargs: Any) -> None:
+        if isinstance(fast, str) and fast != ALONE:
+            raise ValueError(f"fast={fast!r} must be True or False (in YAML without quotes), or {ALONE!r}.")
         self.fast = fast if fast == ALONE else read_flag("fast", fast)
         super().__init__(*args, **kwargs)
 

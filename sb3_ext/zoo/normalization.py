@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sb3_ext.runs.normalization import matching_statistics, statistics_path
+from sb3_ext.zoo.raw_rewards import without_shaping
 
 __all__ = ["load_statistics_of_the_model", "statistics_or_warning"]
 
@@ -82,6 +83,9 @@ def _remembering_the_model(get_model_path: Callable[..., Any]) -> Callable[..., 
 def _with_its_statistics(create_test_env: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(create_test_env)
 
+    def create_to_play(*args: Any, **kwargs: Any) -> Any:
+        return without_shaping(create_with_statistics(*args, **kwargs))
+
     def create_with_statistics(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs)
         stats_path = given.arguments.get("stats_path")
@@ -99,4 +103,4 @@ def _with_its_statistics(create_test_env: Callable[..., Any]) -> Callable[..., A
             given.arguments["stats_path"] = folder
             return create_test_env(*given.args, **given.kwargs)
 
-    return create_with_statistics
+    return create_to_play

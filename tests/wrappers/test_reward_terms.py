@@ -15,6 +15,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
+from sb3_ext.wrappers.classic_control_shaping import CartPoleShaping
 from sb3_ext.wrappers.episode_report import report
 from sb3_ext.wrappers.reward_terms import RewardTerms
 
@@ -237,3 +238,14 @@ def test_the_score_stays_raw_where_sb3_adds_the_monitor():
 def test_an_environment_with_a_monitor_gets_no_second_one():
     env = Shaping(Monitor(Countdown()), {"after": 1.0})
     assert isinstance(env.env.env, Countdown)
+
+
+def test_shaping_can_be_switched_off_for_all_shapers_of_a_chain():
+    inner = CartPoleShaping(gym.make("CartPole-v1"), terms={"centring": 5.0})
+    env = CartPoleShaping(inner, terms={"angle": 5.0})
+    env.reset(seed=0)
+    assert env.step(0)[1] != 1.0
+    env.set_shaping(False)
+    assert [env.step(action)[1] for action in (0, 1, 0)] == [1.0] * 3
+    env.set_shaping(True)
+    assert env.step(0)[1] != 1.0

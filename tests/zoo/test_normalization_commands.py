@@ -150,3 +150,11 @@ def test_registering_again_changes_nothing(zoo):
     assert (zoo.utils.create_test_env, zoo.utils.get_model_path) == before
     assert zoo.create_test_env is zoo.utils.create_test_env
     assert not hasattr(before[0].__wrapped__, "__wrapped__")
+
+
+def test_what_is_played_shows_the_environments_own_rewards(zoo):
+    terms = {"sb3_ext.wrappers.MountainCarShaping": {"terms": {"height": 1.0}}}
+    env = zoo.create_test_env("MountainCar-v0", 2, None, 0, should_render=False, hyperparams={"env_wrapper": terms})
+    env.reset()
+    _, rewards, _, _ = env.step(np.zeros(2, int))
+    assert list(rewards) == [-1, -1]
