@@ -2,8 +2,8 @@
 
 One file a seam: ``registry`` (algorithms), ``samplers`` (Optuna), ``experiment`` (hyperparameter files, errors),
 ``normalization`` (statistics of best models and checkpoints), ``raw_rewards`` (what ``enjoy`` shows), ``hub`` (Hugging
-Face), ``commands`` and ``ffmpeg`` (what its commands lack), and ``seams``, which says when each is applied. Nothing else
-in the package imports RL Zoo.
+Face), ``commands`` and ``ffmpeg`` (what its commands lack), and ``seams``, which says when each is applied. Nothing
+else in the package imports RL Zoo.
 """
 
 __all__ = ["register"]
