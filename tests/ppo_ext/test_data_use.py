@@ -77,7 +77,8 @@ def test_each_sample_is_in_exactly_one_minibatch_an_epoch_on_the_fast_path(batch
             return steps
 
     env = make_vec_env(CountingEnv, 4, seed=1)
-    Recorded("MlpPolicy", env, n_steps=16, batch_size=batch_size, n_epochs=3, seed=0, device="cpu").learn(64)
+    settings = {"n_steps": 16, "batch_size": batch_size, "n_epochs": 3, "seed": 0, "device": "cpu"}
+    Recorded("MlpPolicy", env, fast="alone", **settings).learn(64)
     values, counts = np.unique(seen, return_counts=True)
     assert len(values) == 16 * 4
     assert (counts == 3).all()
