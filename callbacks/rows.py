@@ -1,0 +1,110 @@
+"""The rows of metrics that a logger writes: seen, completed and remembered before they reach table, files and trackers.
+
+SB3's logger gathers numbers under names and hands them, at each ``dump``, to one format after the other. The format in
+this file goes first: what it adds to a row, all others write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.logger import KVWriter, Logger
+
+from sb3_ext.callbacks.history import History
+
+__all__ = ["Row", "RowSource", "Rows", "last_row", "rows_of", "scalars"]
+
+#: Is given the step and what the row has so far, and returns what to add to it
+RowSource = Callable[[int, Mapping[str, Any]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """
+    :param step: timesteps when it was written
+    :param values: its numbers, by name; histograms, videos and the like are left out
+    """
+
+    step: int
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+class Rows(KVWriter):
+    """
+    The first of a logger's formats, see :func:`rows_of`.
+
+    :param logger: the logger whose rows these are
+    """
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+        self._sources: list[RowSource] = []
+        self._judges: list[RowSource] = []
+        self.history = History()
+        self.latest = Row(0)
+
+    def add_source(self, source: RowSource) -> None:
+        """
+        :param source: is asked for more numbers before each row is written
+        """
+        if source not in self._sources:
+            self._sources.append(source)
+
+    def add_judge(self, judge: RowSource) -> None:
+        """
+        :param judge: is asked after all sources, and sees what they added
+        """
+        if judge not in self._judges:
+            self._judges.append(judge)
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        for source in (*self._sources, *self._judges):
+            for name, value in source(step, key_values).items():
+                self._logger.record(name, value)
+        self.latest = Row(step, scalars(key_values))
+        self.history.add(step, self.latest.values)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def rows_of(logger: Logger) -> Rows:
+    """
+    :param logger: of a model that is training
+    :return: its rows; put in place when nobody has asked for them before
+    """
+    for output_format in logger.output_formats:
+        if isinstance(output_format, Rows):
+            return output_format
+    rows = Rows(logger)
+    logger.output_formats.insert(0, rows)
+    return rows
+
+
+def last_row(logger: Logger, step: int) -> None:
+    """
+    Write what was recorded since the last row: SB3 writes before it updates, and would lose the last update's numbers.
+
+    :param logger: of a model whose training is over
+    :param step: its timesteps
+    """
+    if logger.name_to_value:
+        logger.dump(step)
+
+
+def scalars(values: Mapping[str, Any]) -> dict[str, float]:
+    """
+    :param values: what was recorded
+    :return: what of it is a number
+    """
+    numbers = {}
+    for name, value in values.items():
+        if isinstance(value, bool | int | float | np.number | np.bool_):
+            numbers[name] = float(value)
+        elif getattr(value, "ndim", None) == 0:
+            numbers[name] = float(value)
+    return numbers
+
