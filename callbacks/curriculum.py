@@ -134,6 +134,11 @@ class Curriculum(BaseCallback):
         self._set_stage()
         self._start_over_in_stage()
         self._warn_if_too_short()
+        if self.verbose >= 1 and self.progress.stage_steps + self.progress.stage > 0:
+            print(
+                f"Curriculum: goes on in stage {self.progress.stage + 1} of {len(self.config.stages)}, "
+                f"{self.stage.name!r}, after {self.progress.stage_steps:,} steps in it"
+            )
 
     def _on_step(self) -> bool:
         self.progress.stage_steps += self.model.n_envs

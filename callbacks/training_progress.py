@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.wrappers.training_link import link_to_training
+
 __all__ = ["FollowsTraining", "TrainingProgress", "tell_progress"]
 
 _METHOD = "set_training_progress"
@@ -27,7 +29,8 @@ class FollowsTraining(Protocol):
 class TrainingProgress(BaseCallback):
     """
     Calls ``set_training_progress(progress)`` of the training environments that have it at the start of each rollout,
-    with 0 at the start of training and 1 at its end. Where none has it, it does nothing.
+    with 0 at the start of training and 1 at its end. Where none has it, it does nothing. Also tells potential-based
+    shapers the algorithm's discount, see ``link_to_training``.
 
     SB3 resets environments before any callback is asked: ``tell_progress(env, 0.0)`` before ``learn()`` reaches the
     first episodes too.
@@ -43,6 +46,7 @@ class TrainingProgress(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._env = None
+        link_to_training(self.training_env, getattr(self.model, "gamma", None))
 
     def _on_rollout_start(self) -> None:
         if self.training_env is not self._env:

@@ -44,6 +44,13 @@ class RemapActions(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
         return np.copy(self._actions[int(action)])[()]
 
     @property
+    def get_action_meanings(self) -> Callable[[], list[str]]:
+        """Where the environment's actions have names: those of the list."""
+        names = self.env.get_wrapper_attr("get_action_meanings")()
+        start = getattr(self.env.action_space, "start", 0)
+        return lambda: [names[int(action) - start] for action in self._actions]
+
+    @property
     def action_masks(self) -> Callable[[], np.ndarray]:
         """For MaskablePPO, where the environment has masks: which of the list's actions are possible now."""
         masks = self.env.get_wrapper_attr("action_masks")

@@ -175,7 +175,7 @@ def _read_mask(indices: Any, space: spaces.Space) -> np.ndarray:
     mask = np.zeros(space.shape, dtype=bool)
     for index in _as_list(indices):
         try:
-            mask[_read_index(index)] = True
+            mask[_read_index(index, len(mask))] = True
         except (IndexError, TypeError, ValueError):
             raise ValueError(
                 f'hide: {index!r} is no index of a vector of {space.shape[0]} numbers, nor a slice such as "2:4".'
@@ -185,9 +185,12 @@ def _read_mask(indices: Any, space: spaces.Space) -> np.ndarray:
     return mask
 
 
-def _read_index(index: Any) -> int | slice:
+def _read_index(index: Any, size: int) -> int | slice:
     if isinstance(index, str) and ":" in index:
-        return slice(*[int(part) if part.strip() else None for part in index.split(":")])
+        bounds = [int(part) if part.strip() else None for part in index.split(":")]
+        if any(bound is not None and abs(bound) > size for bound in bounds[:2]):
+            raise IndexError
+        return slice(*bounds)
     if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
         raise TypeError
     return int(index)

@@ -138,6 +138,7 @@ def _advice(args: argparse.Namespace, best: Result, configured: Configured) -> s
     ext = options.get(best.kind, f"native: false, vec_env: {best.kind}")
     lines = [f"\nFastest here, for the section {args.env} of {args.algo}'s hyperparameters (--conf-file):"]
     lines += [f"  n_envs: {best.n_envs}", f"  n_steps: {best.n_steps}", f"  ext: {{{ext}}}"]
+    lines += [f"\nEach line is one pass of {args.seconds:g} seconds: lines within a tenth of each other are equal."]
     if best.n_envs > configured.n_envs:
         lines.append(
             f"\nMore environments than the tuned {configured.n_envs}, with fewer n_steps each, can learn differently: "

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from sb3_ext import __version__
-from sb3_ext.cli import bench, envs
+from sb3_ext.cli import bench, envs, report
 
 __all__ = ["main"]
 
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="sb3-ext", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"sb3-ext {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (bench, envs):
+    for command in (bench, envs, report):
         command.add_parser(subparsers)
     args = parser.parse_args(arguments)
     try:

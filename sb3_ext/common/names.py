@@ -60,9 +60,11 @@ def read_number(option: str, written: Any) -> float:
     :raises ValueError: when it is not a number
     """
     try:
-        return float(written)
+        if not isinstance(written, (bool, np.bool_)):
+            return float(written)
     except (TypeError, ValueError):
-        raise ValueError(f"{option}={written!r} must be a number.") from None
+        pass
+    raise ValueError(f"{option}={written!r} must be a number.")
 
 
 def read_flag(option: str, written: Any) -> bool:

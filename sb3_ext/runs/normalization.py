@@ -16,7 +16,9 @@ from pathlib import Path
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-__all__ = ["load_statistics", "matching_statistics", "save_statistics", "statistics_path"]
+from sb3_ext.runs.atomic import replacing
+
+__all__ = ["load_statistics", "matching_statistics", "save_statistics", "statistics_path", "steps_of_model"]
 
 ModelPath = str | os.PathLike[str]
 
@@ -51,16 +53,11 @@ def save_statistics(model: BaseAlgorithm, model_path: ModelPath) -> Path | None:
     if vec_normalize is None:
         return None
     path = statistics_path(model_path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with replacing(path) as unfinished:
         vec_normalize.save(str(unfinished))
         with unfinished.open("ab") as file:
             # After the object that VecNormalize.load() reads: which model this belongs to
             pickle.dump({"num_timesteps": model.num_timesteps}, file)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return path
 
 
@@ -78,7 +75,7 @@ def matching_statistics(model_path: ModelPath) -> Path:
             "sb3_ext.callbacks.SaveNormalization saves them with every best model and checkpoint."
         )
     saved_at = _steps_of_statistics(path)
-    trained = _steps_of_model(model_path)
+    trained = steps_of_model(model_path)
     if saved_at is not None and saved_at != trained:
         raise ValueError(
             f"{path} was saved after {saved_at} steps, {os.fspath(model_path)} after {trained}: these statistics "
@@ -114,6 +111,6 @@ def _steps_of_statistics(path: Path) -> int | None:
             return None
 
 
-def _steps_of_model(model_path: ModelPath) -> int:
+def steps_of_model(model_path: ModelPath) -> int:
     with zipfile.ZipFile(f"{os.fspath(model_path).removesuffix('.zip')}.zip") as archive:
         return json.loads(archive.read("data"))["num_timesteps"]

@@ -1,7 +1,7 @@
 """The seam with RL Zoo: what it must be told so that its own commands know this package.
 
 One file a seam: ``registry`` (algorithms), ``samplers`` (Optuna), ``experiment`` (hyperparameter files, errors),
-``normalization`` (statistics of best models and checkpoints), ``raw_rewards`` (what ``enjoy`` shows), ``hub`` (Hugging
+``normalization`` (statistics of best models and checkpoints), ``played_envs`` (what ``enjoy`` plays), ``hub`` (Hugging
 Face), ``commands`` and ``ffmpeg`` (what its commands lack), and ``seams``, which says when each is applied. Nothing
 else in the package imports RL Zoo.
 """

@@ -22,12 +22,18 @@ def run_children_with_this_python() -> None:
     if not any(arg in ("rl_zoo3.benchmark", "rl_zoo3.record_training") for arg in sys.orig_argv):
         return
     call = subprocess.call
+    filmed: set[tuple[str, ...]] = set()
 
     def call_this_python(command: Any, *args: Any, **kwargs: Any) -> int:
         if isinstance(command, list) and command[:1] == ["python"]:
             command = [sys.executable, *command[1:]]
             if command[1:2] == ["enjoy.py"] and not Path("enjoy.py").exists():
                 command[1:2] = ["-m", "rl_zoo3.enjoy"]
+            if "rl_zoo3.record_video" in command:
+                # record_training takes the statistics of a checkpoint for one more checkpoint
+                if tuple(command) in filmed:
+                    return 0
+                filmed.add(tuple(command))
         return call(command, *args, **kwargs)
 
     subprocess.call = call_this_python  # type: ignore[assignment]

@@ -5,51 +5,42 @@ Importing this module puts the class where RL Zoo's commands look for it.
 
 from __future__ import annotations
 
-import inspect
 import os
 import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import rl_zoo3.exp_manager
 import torch as th
-import yaml
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER
 from rl_zoo3.utils import ALGOS
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_ext.callbacks.episode_metrics import EpisodeMetrics
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
-from sb3_ext.callbacks.save_normalization import SaveNormalization
-from sb3_ext.callbacks.training_progress import TrainingProgress, tell_progress
-from sb3_ext.common.names import check_keywords, nearest, read_number
+from sb3_ext.callbacks.training_progress import tell_progress
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.normalization import load_statistics
 from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training
+from sb3_ext.zoo.env_factory import env_factory
 from sb3_ext.zoo.normalization import statistics_or_warning
-from sb3_ext.zoo.options import read_options
-from sb3_ext.zoo.registry import ALGORITHMS, STOCK_TWIN
+from sb3_ext.zoo.options import OUR_DEFAULTS, read_options
+from sb3_ext.zoo.registry import ALGORITHMS
+from sb3_ext.zoo.sections import check_section, file_with_section, stock_hyperparams_file
 from sb3_ext.zoo.threads import choose_threads
+from sb3_ext.zoo.training_callbacks import RunContext, close_all, extended, finish_tracking
 from sb3_ext.zoo.vec_envs import EnvConfig, VecEnvChoice, VecEnvChooser
 
 __all__ = ["ExtExperimentManager"]
-
-#: What a section of a hyperparameter file may have beside the algorithm's parameters
-_SECTION_KEYS = (
-    *("callback", "env_kwargs", "env_wrapper", "frame_stack", "monitor_kwargs", "n_envs", "n_timesteps", "normalize"),
-    *("normalize_kwargs", "vec_env_wrapper", "ext"),
-)
 
 
 class ExtExperimentManager(ExperimentManager):
@@ -58,7 +49,7 @@ class ExtExperimentManager(ExperimentManager):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._is_ours = self.algo in ALGORITHMS
-        if self._is_ours and self.config == str(_stock_hyperparams_file(self.algo)):
+        if self._is_ours and self.config == str(stock_hyperparams_file(self.algo)):
             self.config = str(hyperparams_file(self.algo))
 
     def setup_experiment(self) -> Any:
@@ -86,25 +77,13 @@ class ExtExperimentManager(ExperimentManager):
     def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
         if not self._is_ours:
             return super().read_hyperparameters()
-        self._find_section()
+        self.config = file_with_section(self.config, self.algo, self.env_name.gym_id, self._is_atari)
         self._load_trial_zero()
         hyperparams, saved_hyperparams = super().read_hyperparameters()
-        self._check_section(hyperparams)
-        return hyperparams, saved_hyperparams
-
-    def _check_section(self, hyperparams: dict[str, Any]) -> None:
-        """What is mistyped, and what RL Zoo would die without in a way that doesn't tell."""
-        algorithm = ALGOS[self.algo]
-        parameters = inspect.signature(algorithm.__init__).parameters
-        check_keywords(algorithm.__name__, hyperparams, [*parameters, *_SECTION_KEYS])
         if self.n_timesteps > 0:
             hyperparams.setdefault("n_timesteps", self.n_timesteps)
-        for name, example in (("n_timesteps", "1000000"), ("policy", "MlpPolicy")):
-            if name not in hyperparams:
-                raise ValueError(
-                    f"{self.config}: the section for {self.env_name.gym_id} needs {name}, such as {example}."
-                )
-        hyperparams["n_timesteps"] = read_number("n_timesteps", hyperparams["n_timesteps"])
+        check_section(hyperparams, ALGOS[self.algo], f"{self.config}: the section for {self.env_name.gym_id}")
+        return hyperparams, saved_hyperparams
 
     def _preprocess_schedules(self, hyperparams: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
         # Our algorithms read what is written, and take more kinds of schedules for more numbers
@@ -134,14 +113,33 @@ class ExtExperimentManager(ExperimentManager):
             super().create_log_folder()
 
     def create_callbacks(self) -> None:
+        save_freq = self.save_freq  # which RL Zoo turns into calls
         super().create_callbacks()
-        if self._uses_options:
-            self.callbacks += [EpisodeMetrics(), TrainingProgress(), SaveNormalization()]
-        if self._is_ours:
-            self.callbacks.append(WarnObservationScale())
         if issubclass(ALGOS[self.algo], MaskablePPO):
             # Without the masks, evaluation would play actions that are not possible
             self.callbacks = [_masked(callback) for callback in self.callbacks]
+        if self._uses_options and not self.optimize_hyperparameters:
+            is_tracked = bool(getattr(self.args, "track", False))
+            env_id = self.env_name.gym_id
+            make_env = partial(env_factory, self)
+            run = RunContext(self.save_path, self.algo, env_id, max(save_freq, 0), is_tracked, self.verbose, make_env)
+            self.callbacks = extended(self.callbacks, self._options, run)
+        if self._is_ours:
+            self.callbacks.append(WarnObservationScale())
+
+    def learn(self, model: BaseAlgorithm) -> None:
+        error: BaseException | None = None
+        try:
+            super().learn(model)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            close_all(self.callbacks, error)
+
+    def save_trained_model(self, model: BaseAlgorithm) -> None:
+        super().save_trained_model(model)
+        finish_tracking(self.callbacks)
 
     def hyperparameters_optimization(self) -> None:
         if issubclass(ALGOS[self.algo], MaskablePPO):
@@ -152,17 +150,22 @@ class ExtExperimentManager(ExperimentManager):
 
     def _preprocess_hyperparams(self, hyperparams: dict[str, Any]) -> Any:
         self._uses_options = self._is_ours or "ext" in hyperparams
-        self._options = read_options(hyperparams.pop("ext", None))
+        self._options = read_options(hyperparams.pop("ext", None), OUR_DEFAULTS if self._is_ours else None)
         wish = self._options.vec_env
         curriculum = self._options.curriculum
         native = self._options.native and wish == "auto" and curriculum is None and not self._options.members
         if wish == "auto" and self.optimize_hyperparameters:
             wish = "dummy"  # trials run side by side, and need no processes of their own
         self._chooser = VecEnvChooser(native, wish, self.verbose)
+        ours: list[Any] = []
         if curriculum is not None:
+            ours.append(curriculum.callback_entry(0 if self.optimize_hyperparameters else self.verbose))
+        if self._uses_options and self.optimize_hyperparameters:
+            # Trials get only the callbacks that a section names
+            ours.append("sb3_ext.callbacks.TrainingProgress")
+        if ours:
             callbacks = hyperparams.get("callback") or []
-            ours = curriculum.callback_entry(0 if self.optimize_hyperparameters else self.verbose)
-            hyperparams["callback"] = [*(callbacks if isinstance(callbacks, list) else [callbacks]), ours]
+            hyperparams["callback"] = [*(callbacks if isinstance(callbacks, list) else [callbacks]), *ours]
         self._env_config = {key: hyperparams.get(key) for key in ("env_wrapper", "vec_env_wrapper", "normalize")}
         results = super()._preprocess_hyperparams(hyperparams)
         if self._uses_options and self._eval_env_kwargs_args is None:
@@ -237,36 +240,11 @@ class ExtExperimentManager(ExperimentManager):
         if asked > 0 or not isinstance(model, FastAlgorithm):
             return
         threads = self._options.threads
+        measured = threads == "auto" and th.get_num_threads() > 1
         chosen = choose_threads(model) if threads == "auto" else int(threads)
         th.set_num_threads(chosen)
         if self.verbose > 0:
-            print(f"Threads of torch: {chosen}{' (measured)' if threads == 'auto' else ''}")
-
-    def _find_section(self) -> None:
-        """Make sure that the environment has a section in the hyperparameter file, or another file that has one."""
-        if not self.config.endswith((".yml", ".yaml")):
-            return  # Python files and packages: their keys can be anything
-        sections = _read_sections(self.config)
-        env_id = self.env_name.gym_id
-        if env_id in sections or (self._is_atari and "atari" in sections):
-            return
-        if self._use_stock_twin(env_id):
-            return
-        if "default" not in sections or self._is_atari:
-            missing = f"'atari' or {env_id!r}" if self._is_atari else f"{env_id!r} or 'default'"
-            raise ValueError(f"{self.config} has no section {missing} for {self.algo}: {nearest(env_id, sections)}")
-
-    def _use_stock_twin(self, env_id: str) -> bool:
-        """Take RL Zoo's tuned section for the stock algorithm where our own file has none."""
-        twin = STOCK_TWIN.get(self.algo)
-        if twin is None or self.config != str(hyperparams_file(self.algo)):
-            return False
-        twin_file = _stock_hyperparams_file(twin)
-        if env_id not in _read_sections(twin_file):
-            return False
-        print(f"No section for {env_id} in {self.config}: using RL Zoo's for {twin}")
-        self.config = str(twin_file)
-        return True
+            print(f"Threads of torch: {chosen}{' (measured)' if measured else ''}")
 
     def _load_trial_zero(self) -> None:
         """RL Zoo takes ``--trial-id 0`` for no trial at all, and would train with the defaults without a word."""
@@ -314,17 +292,6 @@ def _masked(callback: BaseCallback) -> BaseCallback:
         best_model_save_path=callback.best_model_save_path,
         deterministic=callback.deterministic,
     )
-
-
-def _stock_hyperparams_file(algo: str) -> Path:
-    return Path(rl_zoo3.exp_manager.__file__).parent / "hyperparams" / f"{algo}.yml"
-
-
-def _read_sections(path: str | Path) -> dict[str, Any]:
-    sections = yaml.safe_load(Path(path).read_text())
-    if not isinstance(sections, dict):
-        raise ValueError(f"{path} has no sections: a hyperparameter file maps environment ids to hyperparameters.")
-    return sections
 
 
 def _replace_everywhere() -> None:

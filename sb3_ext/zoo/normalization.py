@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from sb3_ext.runs.normalization import matching_statistics, statistics_path
-from sb3_ext.zoo.raw_rewards import without_shaping
+from sb3_ext.zoo.played_envs import as_trained, without_shaping
+from sb3_ext.zoo.registry import ALGORITHMS
 
 __all__ = ["load_statistics_of_the_model", "statistics_or_warning"]
 
 #: The folder of RL Zoo's statistics for a run: the model that was last asked for, unless it is the final one
 _asked_for: dict[str, str] = {}
+#: Such folders of runs of our algorithms
+_ours: set[str] = set()
 
 
 def load_statistics_of_the_model() -> None:
@@ -69,8 +72,11 @@ def _remembering_the_model(get_model_path: Callable[..., Any]) -> Callable[..., 
 
     def get_and_remember(*args: Any, **kwargs: Any) -> tuple[str, str, str]:
         name_prefix, model_path, log_path = get_model_path(*args, **kwargs)
-        env_name = signature.bind(*args, **kwargs).arguments["env_name"]
+        asked = signature.bind(*args, **kwargs).arguments
+        env_name = asked["env_name"]
         folder = os.path.abspath(os.path.join(log_path, env_name))
+        if asked["algo"] in ALGORITHMS:
+            _ours.add(folder)
         if os.path.basename(model_path) == f"{env_name}.zip":
             _asked_for.pop(folder, None)
         else:
@@ -84,18 +90,20 @@ def _with_its_statistics(create_test_env: Callable[..., Any]) -> Callable[..., A
     signature = inspect.signature(create_test_env)
 
     def create_to_play(*args: Any, **kwargs: Any) -> Any:
-        return without_shaping(create_with_statistics(*args, **kwargs))
-
-    def create_with_statistics(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs)
         stats_path = given.arguments.get("stats_path")
-        model_path = None if stats_path is None else _asked_for.get(os.path.abspath(stats_path))
+        folder = None if stats_path is None else os.path.abspath(stats_path)
+        if folder in _ours:
+            given.arguments["env_kwargs"] = as_trained(given.arguments)
+        return without_shaping(create_with_statistics(given, None if folder is None else _asked_for.get(folder)))
+
+    def create_with_statistics(given: inspect.BoundArguments, model_path: str | None) -> Any:
         hyperparams = given.arguments.get("hyperparams") or {}
         if model_path is None or not hyperparams.get("normalize"):
-            return create_test_env(*args, **kwargs)
+            return create_test_env(*given.args, **given.kwargs)
         statistics = statistics_or_warning(model_path, is_normalized=True)
         if statistics is None:
-            return create_test_env(*args, **kwargs)
+            return create_test_env(*given.args, **given.kwargs)
         print(f"Statistics saved with the model: {statistics}")
         with tempfile.TemporaryDirectory() as folder:
             # The only name that RL Zoo looks for

@@ -6,6 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from sb3_ext.callbacks.alert_config import AlertsConfig, read_alerts
+from sb3_ext.callbacks.checkpoints_config import CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.evaluation_config import EvaluationConfig, read_evaluation
+from sb3_ext.callbacks.live_table import TableConfig, read_table
+from sb3_ext.callbacks.metrics import MetricsConfig, read_metrics
+from sb3_ext.callbacks.report import ReportConfig, read_report
+from sb3_ext.callbacks.tracking_config import TrackingConfig, read_tracking
 from sb3_ext.common.names import check_choice, check_keywords
 from sb3_ext.vec_env.mixed import Member, read_members
 from sb3_ext.wrappers.curriculum_config import CurriculumConfig, read_curriculum
@@ -25,6 +32,13 @@ class ExtOptions:
     :param threads: torch's threads: ``auto`` measures; ``--num-threads`` goes first
     :param curriculum: stages that training goes through, see ``wrappers/curriculum_config.py``
     :param members: environments that are trained in at once, see ``vec_env/mixed.py``
+    :param metrics: more numbers about a training, see ``callbacks/metrics.py``
+    :param table: how they are shown; ``None``: in SB3's table
+    :param alerts: what is told when a training goes wrong
+    :param evaluation: how the agent is evaluated, within what the command line says; ``None``: by RL Zoo
+    :param checkpoints: which models are kept, and what with them
+    :param tracking: whether and how the run is on Weights & Biases
+    :param report: what is written at the end
     """
 
     native: bool = True
@@ -32,21 +46,53 @@ class ExtOptions:
     threads: int | str = "auto"
     curriculum: CurriculumConfig | None = None
     members: tuple[Member, ...] = ()
+    metrics: MetricsConfig | None = None
+    table: TableConfig | None = None
+    alerts: AlertsConfig | None = None
+    evaluation: EvaluationConfig | None = None
+    checkpoints: CheckpointsConfig | None = None
+    tracking: TrackingConfig | None = None
+    report: ReportConfig | None = None
 
 
-def read_options(written: Any) -> ExtOptions:
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "curriculum": read_curriculum,
+    "members": read_members,
+    "metrics": read_metrics,
+    "table": read_table,
+    "alerts": read_alerts,
+    "evaluation": read_evaluation,
+    "checkpoints": read_checkpoints,
+    "tracking": read_tracking,
+    "report": read_report,
+}
+#: What trainings of our algorithms have where a file says nothing. Episodes step by step, videos and plots take seconds
+#: at the end of a training, and wait to be asked for
+OUR_DEFAULTS: dict[str, Any] = {
+    "metrics": MetricsConfig(),
+    "table": TableConfig(every_seconds=1.0),
+    "alerts": AlertsConfig(),
+    "evaluation": EvaluationConfig(),
+    "checkpoints": CheckpointsConfig(keep=None, table=False, video=False),
+    "report": ReportConfig(),
+}
+
+
+def read_options(written: Any, defaults: Mapping[str, Any] | None = None) -> ExtOptions:
     """
     :param written: what the file has under ``ext``; ``None`` when it has nothing
+    :param defaults: options that are on where the file says nothing of them
     :raises TypeError: when a key is not known
     :raises ValueError: when a value is not possible
     """
+    defaults = defaults or {}
     if written is None:
-        return ExtOptions()
+        return ExtOptions(**defaults)
     if not isinstance(written, Mapping):
         raise ValueError(f"ext: {written!r} must be keys with values, such as ext: {{native: false}}.")
     check_keywords("ext:", written, [field.name for field in fields(ExtOptions)])
-    readers: dict[str, Callable[[Any], Any]] = {"curriculum": read_curriculum, "members": read_members}
-    options = ExtOptions(**{key: readers[key](value) if key in readers else value for key, value in written.items()})
+    read = {key: _READERS[key](value) if key in _READERS else value for key, value in written.items()}
+    options = ExtOptions(**{**defaults, **read})
     if not isinstance(options.native, bool):
         raise ValueError(f"ext: native: {options.native!r} must be true or false.")
     check_choice("ext: vec_env", options.vec_env, VEC_ENVS)

@@ -158,3 +158,14 @@ def test_what_is_played_shows_the_environments_own_rewards(zoo):
     env.reset()
     _, rewards, _, _ = env.step(np.zeros(2, int))
     assert list(rewards) == [-1, -1]
+
+
+@pytest.mark.parametrize(("algo", "gravity"), [("ppo_ext", 3.0), ("ppo", 10.0)])
+def test_an_agent_of_ours_is_played_in_the_task_of_its_hyperparameters(zoo, tmp_path, algo, gravity):
+    (tmp_path / algo / f"{ENV}_1").mkdir(parents=True)
+    (tmp_path / algo / f"{ENV}_1" / f"{ENV}.zip").touch()
+    _, _, log_path = zoo.utils.get_model_path(0, str(tmp_path), algo, EnvironmentName(ENV))
+    hyperparams = {"normalize": False, "env_kwargs": {"g": 3.0}}
+    # As record_video does it, which knows only the command line's env_kwargs
+    env = zoo.create_test_env(ENV, 1, f"{log_path}/{ENV}", 0, should_render=False, hyperparams=hyperparams)
+    assert env.get_attr("g") == [gravity]

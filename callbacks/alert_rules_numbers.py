@@ -1,0 +1,109 @@
+"""Rules about numbers that can't be: NaN and infinity, values beyond hard bounds, counters that go back."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+from sb3_ext.callbacks.alert_look import Look
+from sb3_ext.callbacks.alert_rule import Finding, Rule, Variant
+from sb3_ext.callbacks.bounds import is_within
+from sb3_ext.callbacks.catalogue import describe
+
+__all__ = ["NAN", "RULES", "WHAT_TO_TUNE"]
+
+#: Id of the rule about NaN
+NAN = "nan"
+#: NaN by their nature: where all returns are the same, no share of their variance can be explained
+_MAY_BE_NAN = frozenset({"train/explained_variance"})
+#: Groups whose numbers the algorithm or this package computes; what users record may be NaN on purpose
+_GROUPS = ("train/", "rollout/", "policy/", "env/obs_", "env/reward_", "time/")
+
+
+def _nan(look: Look, n: SimpleNamespace) -> bool | Finding:
+    if look.faults:
+        names = ", ".join(look.faults)
+        # Shown at the loss: there is no metric of parameters
+        return Finding("train/loss", f"NaN or Inf in {names}")
+    isfinite = math.isfinite
+    for name, value in look.row.items():
+        if not isfinite(value) and name.startswith(_GROUPS) and name not in _MAY_BE_NAN:
+            return Finding(name, f"{name} is {value}")
+    return False
+
+
+def _out_of_bounds(look: Look, n: SimpleNamespace) -> bool | Finding:
+    bounds = look.memory
+    for name, value in look.row.items():
+        if name not in bounds:
+            low_high = look.facts.bounds_of(name)
+            bounds[name] = low_high if any(math.isfinite(bound) for bound in low_high) else None
+        of_metric = bounds[name]
+        if of_metric is None or of_metric[0] <= value <= of_metric[1] or is_within(value, of_metric):
+            continue
+        low, high = of_metric
+        return Finding(name, f"{name} is {value:.4g}, and can only be from {low:.4g} to {high:.4g}")
+    return False
+
+
+def _decreased(look: Look, n: SimpleNamespace) -> bool | Finding:
+    known = look.memory
+    found: Finding | None = None
+    for name, value in look.row.items():
+        if name not in known:
+            known[name] = value if describe(name).never_decreases else None
+            continue
+        before = known[name]
+        if before is None or before == value:
+            continue
+        if value < before and found is None:
+            found = Finding(name, f"{name} went from {before:.6g} to {value:.6g}, and can only grow")
+        known[name] = value
+    return found or False
+
+
+WHAT_TO_TUNE = (
+    "Lower learning_rate (by 10 times), set max_grad_norm (0.5), normalise observations and rewards (normalize: true), "
+    "and see that the environment gives finite numbers (stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+)
+
+RULES = (
+    Rule(
+        NAN,
+        (),
+        "NaN or Inf",
+        WHAT_TO_TUNE,
+        _nan,
+        severity="error",
+        variants={
+            "reinforce": Variant(
+                "Lower learning_rate (by 10 times): nothing bounds REINFORCE's updates. Normalise observations and "
+                "rewards (normalize: true), and see that the environment gives finite numbers "
+                "(stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+            ),
+            "off_policy": Variant(
+                "Lower learning_rate (by 10 times), scale rewards down so that Q-values stay within about ±100, lower "
+                "gamma, and see that the environment gives finite numbers "
+                "(stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+            ),
+        },
+    ),
+    Rule(
+        "out_of_bounds",
+        (),
+        "a number that can't be",
+        "No hyperparameter: the environment leaves its own spaces, or a wrapper or callback computes wrongly. Check "
+        "the environment with stable_baselines3.common.env_checker.check_env, and the bounds of its spaces.",
+        _out_of_bounds,
+        severity="error",
+    ),
+    Rule(
+        "decreased",
+        (),
+        "a number that can only grow has become smaller",
+        "No hyperparameter: two trainings write to one log, a callback counts wrongly, or a training was continued "
+        "with another counter. Start it with its own logger and run folder.",
+        _decreased,
+        severity="error",
+    ),
+)

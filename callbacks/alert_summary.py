@@ -1,0 +1,89 @@
+"""What alerts came to over a training: as a table, and as a file that a report can read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["ALERTS_FILE", "AlertCount", "print_summary", "read_alert_counts", "write_alert_counts"]
+
+#: Its name in the run folder
+ALERTS_FILE = "alerts.json"
+
+
+@dataclass(frozen=True)
+class AlertCount:
+    """
+    :param id: of the rule
+    :param metric: that it was shown at
+    :param count: rows that it fired at
+    :param share: of the rows that it was judged at, from 0 to 1
+    :param first_step: timesteps when it fired first
+    :param last_step: timesteps when it fired last
+    :param advice: what to tune
+    """
+
+    id: str
+    metric: str
+    count: int
+    share: float
+    first_step: int
+    last_step: int
+    advice: str
+
+
+def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCount]) -> Path:
+    """
+    Write them in one step, so that a run that is killed leaves no half of a file.
+
+    :param folder: the run folder
+    :param counts: sorted by id
+    :return: the file
+    """
+    path = Path(folder) / ALERTS_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(json.dumps([asdict(count) for count in counts], indent=2) + "\n", encoding="utf-8")
+    unfinished.replace(path)
+    return path
+
+
+def read_alert_counts(folder: str | os.PathLike[str]) -> list[AlertCount] | None:
+    """
+    :param folder: the run folder
+    :return: what was written there; ``None`` when nothing was
+    """
+    path = Path(folder) / ALERTS_FILE
+    if not path.is_file():
+        return None
+    return [AlertCount(**written) for written in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def print_summary(counts: Sequence[AlertCount], console: Console | None = None) -> None:
+    """
+    :param counts: sorted by id
+    :param console: where to; by default the terminal
+    """
+    console = console or Console()
+    if not counts:
+        console.print("No alerts.")
+        return
+    table = Table(title="Alerts of this training", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("alert", no_wrap=True, style="bold")
+    table.add_column("rows", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("steps", no_wrap=True)
+    table.add_column("what to tune", overflow="fold")
+    for count in counts:
+        first, last = f"{count.first_step:,}", f"{count.last_step:,}"
+        steps = first if first == last else f"{first} to {last}"
+        # Advice may have brackets, which rich would take for markup
+        table.add_row(count.id, str(count.count), f"{count.share:.0%}", steps, count.advice.replace("[", r"\["))
+    console.print(table)

@@ -1,0 +1,239 @@
+"""What is known of each metric, read from ``metrics.yml``: table, report, trackers, alerts and docs ask here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sb3_ext.common.names import check_choice, check_keywords, read_flag
+
+__all__ = [
+    "INFERRED_BOUNDS",
+    "Bound",
+    "Catalogue",
+    "MetricGroup",
+    "MetricInfo",
+    "catalogue",
+    "describe",
+    "groups",
+    "metrics",
+    "ordered",
+    "read_catalogue",
+]
+
+CATALOGUE_FILE = Path(__file__).with_name("metrics.yml")
+#: Names of bounds that depend on the run, see ``bounds.py``
+INFERRED_BOUNDS = ("actions", "entropy", "entropy_loss", "episode_length", "observations", "probability", "reward")
+#: A number, ``None`` where there is none, or the name of one that depends on the run
+Bound = float | str | None
+
+_LEAST_PRIORITY = 9
+_FLAGS = ("clock", "never_decreases", "highlight", "chart")
+_TEXTS = ("meaning", "read", "unit", "colour")
+
+
+@dataclass(frozen=True)
+class MetricGroup:
+    """
+    :param name: the part of a metric's name before the slash
+    :param title: for people
+    :param about: what its metrics have in common
+    """
+
+    name: str
+    title: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """
+    :param name: of the metric, or the pattern of a family as the catalogue has it
+    :param meaning: what it is
+    :param read: how to read it, and what to turn
+    :param unit: of its values
+    :param decimals: that are shown; ``None``: see ``digits``
+    :param digits: significant digits that are shown
+    :param clock: seconds, shown as h:mm:ss
+    :param priority: 1 to 9; 1 comes first in its group, and stays longest where there is little room
+    :param bounds: what it can't be below and above
+    :param never_decreases: whether it can only grow
+    :param highlight: whether it is of the few that everyone looks at
+    :param better: ``higher``, ``lower``, or empty where that can't be said
+    :param chart: whether it is one of the main curves
+    :param colour: of its line in a table
+    :param entry: name or pattern in the catalogue; empty when it has none
+    """
+
+    name: str
+    meaning: str = ""
+    read: str = ""
+    unit: str = ""
+    decimals: int | None = None
+    digits: int = 4
+    clock: bool = False
+    priority: int = 5
+    bounds: tuple[Bound, Bound] = (None, None)
+    never_decreases: bool = False
+    highlight: bool = False
+    better: str = ""
+    chart: bool = False
+    colour: str = ""
+    entry: str = ""
+
+    @property
+    def group(self) -> str:
+        """The part of the name before the slash; empty without one."""
+        return self.name.partition("/")[0] if "/" in self.name else ""
+
+    @property
+    def short_name(self) -> str:
+        """The name without the group."""
+        return self.name.partition("/")[2] if "/" in self.name else self.name
+
+    @property
+    def is_family(self) -> bool:
+        """Whether the catalogue has it as a pattern, for many names."""
+        return "*" in self.entry
+
+
+_KEYS = tuple(field.name for field in fields(MetricInfo) if field.name not in ("name", "entry"))
+
+
+class Catalogue:
+    """
+    :param groups: in the order in which they are shown
+    :param metrics: all entries, as they are written
+    """
+
+    def __init__(self, groups: Iterable[MetricGroup], metrics: Iterable[MetricInfo]) -> None:
+        self.groups = tuple(groups)
+        self.metrics = tuple(metrics)
+        self._named = {info.name: info for info in self.metrics if not info.is_family}
+        # The longest pattern says most
+        self._families = sorted((info for info in self.metrics if info.is_family), key=lambda info: -len(info.name))
+        self._group_order = {group.name: index for index, group in enumerate(self.groups)}
+        self._entry_order = {info.entry: index for index, info in enumerate(self.metrics)}
+
+    def describe(self, name: str) -> MetricInfo:
+        """
+        :param name: of any metric
+        :return: what is known of it; a default where the catalogue has nothing
+        """
+        if name in self._named:
+            return self._named[name]
+        for family in self._families:
+            if fnmatchcase(name, family.entry):
+                return replace(family, name=name)
+        return MetricInfo(name)
+
+    def position(self, name: str) -> tuple[Any, ...]:
+        """
+        :param name: of any metric
+        :return: what to sort by: group, priority, place in the catalogue. What is not known comes last
+        """
+        info = self.describe(name)
+        group = self._group_order.get(info.group, len(self._group_order))
+        return group, info.group, info.priority, self._entry_order.get(info.entry, len(self._entry_order)), name
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> Catalogue:
+    """The catalogue of this package; read when it is asked for first."""
+    # Ten times faster where libyaml is there
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return read_catalogue(yaml.load(CATALOGUE_FILE.read_text(encoding="utf-8"), Loader=loader))
+
+
+@lru_cache(maxsize=4096)
+def describe(name: str) -> MetricInfo:
+    """
+    :param name: of any metric
+    :return: what is known of it; a default where the catalogue has nothing
+    """
+    return catalogue().describe(name)
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """
+    :param names: of metrics
+    :return: the same by group, and by priority within each
+    """
+    return sorted(names, key=_position)
+
+
+@lru_cache(maxsize=4096)
+def _position(name: str) -> tuple[Any, ...]:
+    return catalogue().position(name)
+
+
+def groups() -> tuple[MetricGroup, ...]:
+    """The groups, in the order in which they are shown."""
+    return catalogue().groups
+
+
+def metrics() -> tuple[MetricInfo, ...]:
+    """All entries of the catalogue, families under their pattern."""
+    return catalogue().metrics
+
+
+def read_catalogue(written: Any) -> Catalogue:
+    """
+    :param written: what the file has
+    :raises TypeError: when a key is not known
+    :raises ValueError: when a value is not possible
+    """
+    check_keywords("The catalogue", written, ("groups", "metrics"))
+    known_groups = []
+    for name, about in written["groups"].items():
+        check_keywords(f"{name}:", about, ("title", "about"))
+        known_groups.append(MetricGroup(name, **about))
+    names = [group.name for group in known_groups]
+    return Catalogue(known_groups, [_read_metric(name, entry, names) for name, entry in written["metrics"].items()])
+
+
+def _read_metric(name: str, written: Mapping[str, Any], known_groups: list[str]) -> MetricInfo:
+    check_keywords(f"{name}:", written, _KEYS)
+    if "decimals" in written and "digits" in written:
+        raise ValueError(f"{name}: it has decimals and digits: give one of them.")
+    values = dict(written)
+    if "bounds" in values:
+        values["bounds"] = _read_bounds(name, values["bounds"])
+    info = MetricInfo(name, **values, entry=name)
+    check_choice(f"{name}: group", info.group, known_groups)
+    check_choice(f"{name}: better", info.better, ("", "higher", "lower"))
+    for key in _FLAGS:
+        read_flag(f"{name}: {key}", getattr(info, key))
+    for key in _TEXTS:
+        if not isinstance(getattr(info, key), str):
+            raise ValueError(f"{name}: {key}: {getattr(info, key)!r} must be a text.")
+    if not info.meaning:
+        raise ValueError(f"{name}: it needs a meaning.")
+    _check_whole(f"{name}: priority", info.priority, 1, _LEAST_PRIORITY)
+    _check_whole(f"{name}: digits", info.digits, 1, 12)
+    _check_whole(f"{name}: decimals", info.decimals or 0, 0, 12)
+    return info
+
+
+def _check_whole(option: str, value: Any, lowest: int, highest: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise ValueError(f"{option}={value!r} must be a whole number from {lowest} to {highest}.")
+
+
+def _read_bounds(name: str, written: Any) -> tuple[Bound, Bound]:
+    """One name for both sides, or a list with one for each."""
+    sides = [written, written] if isinstance(written, str) else written
+    if not isinstance(sides, list) or len(sides) != 2:
+        raise ValueError(f"{name}: bounds: {written!r} must be a name, or a list such as [0, null].")
+    for side in sides:
+        if isinstance(side, str):
+            check_choice(f"{name}: bounds", side, INFERRED_BOUNDS)
+        elif side is not None and (isinstance(side, bool) or not isinstance(side, (int, float))):
+            raise ValueError(f"{name}: bounds: {side!r} must be a number, null, or a name.")
+    return sides[0], sides[1]

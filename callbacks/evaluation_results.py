@@ -1,0 +1,109 @@
+"""What an evaluation gave, for the logger and for ``evaluations.npz``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+
+from sb3_ext.runs.atomic import replacing
+from sb3_ext.runs.scoring import Scores
+
+__all__ = ["log_late", "log_now", "metrics_of", "save_evaluations", "tell"]
+
+
+def metrics_of(scores: Scores, step: int, best: float) -> dict[str, float]:
+    """
+    :param scores: of an evaluation
+    :param step: timesteps that the agent was trained for
+    :param best: the best mean reward so far
+    :return: metrics by name
+    """
+    metrics = {
+        "eval/mean_reward": scores.mean,
+        "eval/std_reward": scores.std,
+        "eval/mean_ep_length": scores.mean_length,
+        "eval/best_mean_reward": best,
+        "eval/n_episodes": len(scores.rewards),
+        "eval/time": scores.seconds,
+        "eval/step": step,
+    }
+    if scores.success_rate is not None:
+        metrics["eval/success_rate"] = scores.success_rate
+    return metrics
+
+
+def log_now(logger: Logger, metrics: dict[str, float], step: int) -> None:
+    """
+    Write a row at once, as SB3's ``EvalCallback`` does.
+
+    :param logger: of the training
+    :param metrics: of an evaluation
+    :param step: timesteps of both
+    """
+    for name, value in metrics.items():
+        logger.record(name, value)
+    logger.record("time/total_timesteps", step, exclude="tensorboard")
+    logger.dump(step)
+
+
+def log_late(logger: Logger, metrics: dict[str, float], step: int) -> None:
+    """
+    Let the next row have what was measured of an earlier agent: ``eval/step`` says of which one. TensorBoard, whose
+    rows need no order, gets it at that step.
+
+    :param logger: of the training
+    :param metrics: of an evaluation
+    :param step: timesteps of the training, which has gone on since then
+    """
+    if "eval/step" in logger.name_to_value:
+        # Another one is waiting for its row
+        logger.record("time/total_timesteps", step, exclude="tensorboard")
+        logger.dump(step)
+    for name, value in metrics.items():
+        logger.record(name, value, exclude="tensorboard")
+    for output_format in logger.output_formats:
+        if isinstance(output_format, TensorBoardOutputFormat):
+            output_format.write(dict(metrics), {name: () for name in metrics}, int(metrics["eval/step"]))
+
+
+def save_evaluations(path: Path, **columns: Sequence[Any]) -> None:
+    """
+    Write ``evaluations.npz`` as SB3 does, in one step. Where evaluations have different numbers of episodes, short rows
+    are filled up with NaN.
+
+    :param path: the file
+    :param columns: its arrays, by name, with an entry for each evaluation; empty ones are left out
+    """
+    arrays = {name: _rectangle(rows) for name, rows in columns.items() if rows}
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def _rectangle(rows: Sequence[Any]) -> np.ndarray:
+    lengths = {np.size(row) for row in rows}
+    if len(lengths) < 2:
+        return np.array(rows)
+    filled = np.full((len(rows), max(lengths)), np.nan)
+    for row, values in zip(filled, rows, strict=True):
+        row[: len(values)] = values
+    return filled
+
+
+def tell(scores: Scores, step: int, is_best: bool) -> None:
+    """
+    In the words of SB3.
+
+    :param scores: of an evaluation
+    :param step: timesteps that the agent was trained for
+    :param is_best: whether it is better than all before
+    """
+    print(f"Eval num_timesteps={step}, episode_reward={scores.mean:.2f} +/- {scores.std:.2f}")
+    print(f"Episode length: {scores.mean_length:.2f} +/- {np.std(scores.lengths):.2f}")
+    if scores.success_rate is not None:
+        print(f"Success rate: {100 * scores.success_rate:.2f}%")
+    if is_best:
+        print("New best mean reward!")

@@ -1,0 +1,267 @@
+"""Writes a report when a training ends: what came out, what went wrong, and what to try next.
+
+report:                                # true instead of a mapping: all defaults
+  plots: false                         # no PNG files beside it
+  threshold: 200                       # for an environment that has none of its own
+  charts: [reward/shaping]             # metrics to draw beside the main ones
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
+from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat
+
+from sb3_ext.callbacks.rows import last_row
+from sb3_ext.callbacks.sample_efficiency import reward_threshold
+from sb3_ext.common.names import check_keywords, read_flag, read_number
+from sb3_ext.runs.atomic import replacing
+from sb3_ext.runs.run_files import TRAINING_FILE
+
+__all__ = ["Report", "ReportConfig", "read_report"]
+
+
+@dataclass(frozen=True)
+class ReportConfig:
+    """
+    :param plots: draw PNG files too
+    :param threshold: score from which on the task counts as solved, instead of the environment's own
+    :param charts: metrics to draw beside those that the catalogue has as main ones
+    """
+
+    plots: bool = True
+    threshold: float | None = None
+    charts: tuple[str, ...] = ()
+
+
+def read_report(written: Any, where: str = "report:") -> ReportConfig | None:
+    """
+    :param written: what a config has under ``report``: ``true``, ``false``, or options
+    :param where: what to call that in errors
+    :return: ``None`` when it is off
+    :raises TypeError: when a key is not known
+    :raises ValueError: when a value is not possible
+    """
+    if written is None or written is False:
+        return None
+    if isinstance(written, ReportConfig):
+        return written
+    if written is True:
+        return ReportConfig()
+    if not isinstance(written, Mapping):
+        raise ValueError(f"{where} {written!r} must be true, false, or keys with values, such as {{plots: false}}.")
+    check_keywords(where, written, [field.name for field in fields(ReportConfig)])
+    threshold, charts = written.get("threshold"), written.get("charts") or ()
+    if threshold is not None:
+        threshold = read_number(f"{where} threshold", threshold)
+        if isinstance(written["threshold"], bool) or not math.isfinite(threshold):
+            raise ValueError(f"{where} threshold={written['threshold']!r} must be a number.")
+    if isinstance(charts, str):
+        charts = (charts,)
+    if not isinstance(charts, Sequence) or not all(isinstance(name, str) for name in charts):
+        raise ValueError(f"{where} charts={charts!r} must be names of metrics, such as [train/approx_kl].")
+    return ReportConfig(read_flag(f"{where} plots", written.get("plots", True)), threshold, tuple(charts))
+
+
+class Report(BaseCallback):
+    """
+    Writes ``report.md`` and ``plots/`` into the run folder when a training ends, and ``training.json``, which says how
+    it ended. It does nothing while the training goes on. For all algorithms of SB3.
+
+    The report is made from the files in the folder: of the rows that the logger wrote (``LogFiles``), of evaluations,
+    alerts and Monitor. So it goes behind the callbacks that write them, and what is not there is missing in it.
+
+    After an error in ``learn``, who called it must call :meth:`close`, which ``with`` does by itself::
+
+        with Report("run") as report:
+            model.learn(100_000, callback=report)
+
+    Otherwise, the report is written when Python ends, without plots.
+
+    :param folder: the run folder; by default that of the training's ``EvalCallback``, or of its logger's files
+    :param verbose: 1 tells where the report is
+    :param options: those of ``ReportConfig``: plots, threshold, charts
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None, verbose: int = 0, **options: Any) -> None:
+        super().__init__(verbose)
+        self.config: ReportConfig = read_report(options) or ReportConfig()
+        self._folder = None if folder is None else Path(folder)
+        self._ending: _Ending | None = None
+        self._is_over = False
+
+    def _on_training_start(self) -> None:
+        if self._ending is not None:
+            # The training before this one did not come to its end, and nobody told
+            self.close(RuntimeError("The training did not end: another one was started."))
+        folder = self._folder or self._folder_of_training()
+        if folder is None:
+            warnings.warn(
+                "There will be no report: the callback Report needs a folder, such as Report('run'). Without one it "
+                "takes that of an EvalCallback with log_path, or that of a logger which writes CSV or JSON files.",
+                stacklevel=2,
+            )
+            return
+        self._is_over = False
+        evaluations = [c for c in _nested(self.locals["callback"]) if isinstance(c, EvalCallback)]
+        given = [self.config.threshold, *(getattr(getattr(c, "config", None), "threshold", None) for c in evaluations)]
+        spec = getattr(next(iter(getattr(self.training_env.unwrapped, "envs", [])), None), "spec", None)
+        training = {
+            "state": "running",
+            "algorithm": type(self.model).__name__,
+            "env_id": getattr(spec, "id", None),
+            "n_envs": self.model.n_envs,
+            "steps_at_start": self.model.num_timesteps,
+            "total_timesteps": self.model._total_timesteps,
+            "threshold": next((threshold for threshold in given if threshold is not None), None),
+            "env_threshold": reward_threshold(self.training_env),
+            "deterministic_eval": evaluations[0].deterministic if evaluations else None,
+            "charts": list(self.config.charts),
+        }
+        self._ending = _Ending(folder, self.config.plots, training)
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_training_end(self) -> None:
+        if self._ending is None or not _is_in_learn(self.model):
+            return
+        self._is_over = True
+        if self.logger.name_to_value:
+            # Files have no other step for a row
+            self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+            last_row(self.logger, self.num_timesteps)
+        reasons = [getattr(callback, "stop_reason", None) for callback in _nested(self.locals["callback"])]
+        self._ending.tell(stop_reason=next((reason for reason in reasons if reason), None))
+        self.close()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """
+        Write the report. It can be called again, and does nothing then.
+
+        :param error: what ended the training. Without one, a training that did not come to its end was interrupted by
+            Ctrl-C, as RL Zoo doesn't pass that on
+        """
+        ending, self._ending = self._ending, None
+        if ending is None:
+            return
+        if error is None and not self._is_over:
+            error = KeyboardInterrupt()
+        path = ending.write(error, self.model.num_timesteps)
+        if path is not None and self.verbose >= 1:
+            print(f"Report: {path}")
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close(error)
+
+    def _folder_of_training(self) -> Path | None:
+        for callback in _nested(self.locals["callback"]):
+            if isinstance(callback, EvalCallback) and callback.log_path is not None:
+                return Path(callback.log_path).parent
+        # Without files, SB3's logger has a temporary folder
+        has_files = any(isinstance(f, CSVOutputFormat | JSONOutputFormat) for f in self.logger.output_formats)
+        folder = self.logger.get_dir()
+        return Path(folder) if has_files and folder else None
+
+
+class _Ending:
+    """
+    How a training ends. Holds nothing of the model, so that a training that nobody closes holds no memory.
+
+    :param folder: the run folder
+    :param plots: whether to draw PNG files too
+    :param training: what is known when it starts
+    """
+
+    def __init__(self, folder: Path, plots: bool, training: Mapping[str, Any]) -> None:
+        self._folder, self._plots = folder, plots
+        self._training = {**training, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+        self._start = time.perf_counter()
+        self._pid = os.getpid()
+        self._save(self._training)
+        atexit.register(self._at_exit)
+
+    def tell(self, **facts: Any) -> None:
+        """
+        :param facts: what else is known of the training now
+        """
+        self._training |= facts
+
+    def write(self, error: BaseException | None, steps: int | None, plots: bool = True) -> Path | None:
+        """
+        :param error: what ended the training, if anything did
+        :param steps: timesteps at the end, if they are known
+        :param plots: whether plots can be drawn
+        :return: the report; ``None`` when it could not be written, which is told in a warning
+        """
+        atexit.unregister(self._at_exit)
+        # Not before: it asks the catalogue of metrics, which is in this package
+        from sb3_ext.runs.report import write_report
+
+        state = "finished" if error is None else "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        ending: dict[str, Any] = {"state": state, "seconds": round(time.perf_counter() - self._start, 3)}
+        if steps is not None:
+            ending["steps"] = int(steps)
+        if state == "failed":
+            ending["error"] = f"{type(error).__name__}: {error}"[:1000]
+        try:
+            self._save({**self._training, **ending})
+            return write_report(self._folder, plots=self._plots and plots)
+        except Exception as problem:
+            # A training must not fail at its end for want of a report
+            warnings.warn(
+                f"There is no report in {self._folder} ({type(problem).__name__}: {problem}). To try again: "
+                f"sb3-ext report {self._folder}",
+                stacklevel=3,
+            )
+            return None
+
+    def _save(self, training: Mapping[str, Any]) -> None:
+        with replacing(self._folder / TRAINING_FILE) as unfinished:
+            unfinished.write_text(f"{json.dumps(training, indent=2)}\n", encoding="utf-8")
+
+    def _at_exit(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a copy of the process, whose training this is not
+        # matplotlib wants to start threads, and none can be started any more
+        self.write(getattr(sys, "last_value", None) or KeyboardInterrupt(), None, plots=False)
+
+
+def _is_in_learn(model: BaseAlgorithm) -> bool:
+    """RL Zoo tells its first callback that training has ended after Ctrl-C and errors too, when ``learn`` was left."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "learn" and frame.f_locals.get("self") is model:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _nested(callback: BaseCallback | None) -> Iterator[BaseCallback]:
+    """A callback, and all that it calls."""
+    if callback is None:
+        return
+    yield callback
+    if isinstance(callback, CallbackList):
+        for child in callback.callbacks:
+            yield from _nested(child)
+    if isinstance(callback, EventCallback):
+        yield from _nested(callback.callback)

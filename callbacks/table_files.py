@@ -1,0 +1,113 @@
+"""Rows as files in the run folder: ``progress.csv`` and ``progress.json``, which a training that goes on adds to.
+
+SB3's own formats do the writing. They open their files anew, which would wipe the rows of the training before: here
+the file is opened at its end instead, with the columns that it has.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, KVWriter, Logger
+
+__all__ = ["AppendedCSV", "AppendedJSON", "LogFiles", "log_files"]
+
+
+class AppendedJSON(JSONOutputFormat):
+    """
+    One JSON object a row.
+
+    :param filename: the file; what it has stays
+    """
+
+    def __init__(self, filename: str) -> None:
+        _drop_unfinished_line(Path(filename))
+        self.file = open(filename, "a", encoding="utf-8")
+
+
+class AppendedCSV(CSVOutputFormat):
+    """
+    One line a row, and a column for each metric.
+
+    :param filename: the file; what it has stays
+    """
+
+    def __init__(self, filename: str) -> None:
+        path = Path(filename)
+        _drop_unfinished_line(path)
+        path.touch()
+        # Not "a": a new column is written into the lines that are there already
+        self.file = open(filename, "r+", encoding="utf-8")
+        self.separator = ","
+        self.quotechar = '"'
+        header = self.file.readline().rstrip("\n")
+        self.keys = header.split(self.separator) if header else []
+        self.file.seek(0, 2)
+
+
+def log_files(logger: Logger, folder: str | Path) -> list[KVWriter]:
+    """
+    Write the rows of a training into ``progress.csv`` and ``progress.json`` too, after those that they have.
+
+    :param logger: of a model that is training
+    :param folder: the run folder
+    :return: the formats that write them; those that the logger had already are left out
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    added: list[KVWriter] = []
+    for name, make in (("progress.csv", AppendedCSV), ("progress.json", AppendedJSON)):
+        path = Path(folder) / name
+        if not _writes_to(logger, path):
+            added.append(make(str(path)))
+    logger.output_formats += added
+    return added
+
+
+class LogFiles(BaseCallback):
+    """
+    Writes the rows of a training into ``progress.csv`` and ``progress.json``.
+
+    :param folder: the run folder
+    :param verbose: as for every callback
+    """
+
+    def __init__(self, folder: str, verbose: int = 0) -> None:
+        super().__init__(verbose)
+        self.folder = folder
+        self._added: list[KVWriter] = []
+
+    def _on_training_start(self) -> None:
+        self.close()
+        self._added = log_files(self.logger, self.folder)
+
+    def _on_step(self) -> bool:
+        return True
+
+    def close(self, error: BaseException | None = None) -> None:
+        """
+        :param error: what ended the training, if anything did
+        """
+        # Not at the end of training: the last row may be written after it
+        added, self._added = self._added, []
+        for output_format in added:
+            if output_format in self.logger.output_formats:
+                self.logger.output_formats.remove(output_format)
+            output_format.close()
+
+
+def _writes_to(logger: Logger, path: Path) -> bool:
+    """SB3 writes there too when it was told to (``configure(folder, ["csv"])``)."""
+    files = [getattr(output_format, "file", None) for output_format in logger.output_formats]
+    names = [getattr(file, "name", None) for file in files]
+    return any(isinstance(name, str) and Path(name).resolve() == path.resolve() for name in names)
+
+
+def _drop_unfinished_line(path: Path) -> None:
+    """A training that was killed may have left half a row."""
+    if not path.exists():
+        return
+    with open(path, "rb+") as file:
+        content = file.read()
+        if content and not content.endswith(b"\n"):
+            file.truncate(content.rfind(b"\n") + 1)

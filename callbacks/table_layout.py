@@ -1,0 +1,63 @@
+"""Which metrics a table has room for, and in which of its columns they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+
+from sb3_ext.callbacks.catalogue import describe
+
+__all__ = ["fit"]
+
+
+def fit(
+    names: tuple[str, ...], height: int, n_columns: int, first: Collection[str] = ()
+) -> tuple[tuple[str, ...], ...]:
+    """
+    :param names: of metrics, in their order
+    :param height: lines that a column may have; the title of a group takes one too
+    :param n_columns: columns side by side
+    :param first: names that stay before all others
+    :return: for each column the names in it. Where there is too little room, those of the highest priorities
+    """
+    return _fit(names, max(height, 0), n_columns, frozenset(first))
+
+
+@lru_cache(maxsize=8)
+def _fit(names: tuple[str, ...], height: int, n_columns: int, first: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    if height < 2:
+        return ()
+    order = {name: index for index, name in enumerate(names)}
+    by_importance = sorted(names, key=lambda name: (name not in first, describe(name).priority, order[name]))
+    few, many = 0, len(names)
+    while few < many:  # the largest number that fits
+        middle = (few + many + 1) // 2
+        if len(_fill(_kept(by_importance, middle, order), height)) <= n_columns:
+            few = middle
+        else:
+            many = middle - 1
+    kept = _kept(by_importance, few, order)
+    # Columns of about the same height
+    while height > 2 and len(_fill(kept, height - 1)) <= n_columns:
+        height -= 1
+    return tuple(tuple(column) for column in _fill(kept, height))
+
+
+def _kept(by_importance: list[str], count: int, order: dict[str, int]) -> list[str]:
+    return sorted(by_importance[:count], key=order.__getitem__)
+
+
+def _fill(names: list[str], height: int) -> list[list[str]]:
+    """A column starts with the title of its group, and each new group has one."""
+    columns: list[list[str]] = []
+    lines, group = height, None
+    for name in names:
+        own_group = describe(name).group
+        needed = 1 if own_group == group else 2
+        if lines + needed > height:
+            columns.append([])
+            lines, needed = 0, 2
+        columns[-1].append(name)
+        lines += needed
+        group = own_group
+    return columns

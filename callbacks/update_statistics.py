@@ -1,0 +1,76 @@
+"""What the last update says beside its own metrics: losses as they are weighed, entropy, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch as th
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+from sb3_ext.common.gradients import split_parameters
+
+__all__ = ["entropy", "gradient_norms", "scaled_losses"]
+
+#: PPO's and A2C's names for the same
+_POLICY_LOSSES = ("train/policy_gradient_loss", "train/policy_loss")
+
+
+def scaled_losses(model: BaseAlgorithm, values: Mapping[str, Any]) -> dict[str, float]:
+    """
+    :param model: whose update it was
+    :param values: what the row has
+    :return: the parts of the loss, each multiplied by its coefficient
+    """
+    policy_loss = next((values[name] for name in _POLICY_LOSSES if name in values), None)
+    if policy_loss is None:
+        return {}
+    metrics = {"train/scaled_policy_loss": float(policy_loss)}
+    for part, coefficient in (("value", "vf_coef"), ("entropy", "ent_coef")):
+        # With a schedule, the model has the next update's by now
+        weight = values.get(f"schedule/{coefficient}", getattr(model, coefficient, None))
+        loss = values.get(f"train/{part}_loss")
+        if loss is not None and isinstance(weight, (int, float)):
+            metrics[f"train/scaled_{part}_loss"] = weight * float(loss)
+    return metrics
+
+
+def entropy(values: Mapping[str, Any]) -> dict[str, float]:
+    """
+    :param values: what the row has
+    :return: the policy's entropy, where the update has told it
+    """
+    loss = values.get("train/entropy_loss")
+    return {} if loss is None else {"policy/entropy": -float(loss)}
+
+
+def gradient_norms(model: BaseAlgorithm, values: Mapping[str, Any]) -> dict[str, float]:
+    """
+    Of the last minibatch, and after clipping: that is what an algorithm leaves behind.
+
+    :param model: whose update it was
+    :param values: what the row has
+    :return: the norms, where there was an update and it has not told them itself
+    """
+    if "train/n_updates" not in values or "train/grad_norm_actor" in values:
+        return {}
+    policy = model.policy
+    if isinstance(model, OnPolicyAlgorithm):
+        actor, critic = (_norm(part) for part in split_parameters(policy))
+        metrics = {
+            "train/grad_norm_clipped": (actor**2 + critic**2) ** 0.5,
+            "train/grad_norm_clipped_actor": actor,
+            "train/grad_norm_clipped_critic": critic,
+        }
+        return metrics
+    actor_network = getattr(policy, "actor", None)
+    if actor_network is None:
+        return {"train/grad_norm_clipped": _norm(policy.parameters())}
+    # The actor's loss goes through the critic, and adds to the gradients that the critic's own loss has left there
+    return {"train/grad_norm_clipped_actor": _norm(actor_network.parameters())}
+
+
+def _norm(parameters: Iterable[th.nn.Parameter]) -> float:
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    return th.nn.utils.get_total_norm(gradients).item() if gradients else 0.0

@@ -1,0 +1,146 @@
+"""Rows of metrics to Weights & Biases, each at its own timestep.
+
+W&B counts calls of ``log`` by itself, which says nothing about training. Here the x axis is a metric: timesteps, which
+each row has. Results of an evaluation are drawn over the step of the weights that were evaluated, where they have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.logger import Figure, HParam, Image, KVWriter, Video
+
+from sb3_ext.callbacks.rows import scalars
+
+if TYPE_CHECKING:
+    from wandb import Run
+
+__all__ = ["EVAL_STEP", "SYNCED_STEP", "TIMESTEPS", "WandbWriter", "gradient_histograms"]
+
+#: The x axis of a run
+TIMESTEPS = "time/total_timesteps"
+#: The x axis of a run that W&B reads from TensorBoard's files: these rows have nothing else
+SYNCED_STEP = "global_step"
+#: The step of the weights that were evaluated
+EVAL_STEP = "eval/step"
+_EVAL = "eval/"
+#: Parameters of a network that get histograms, and numbers that one is made of
+_MAX_PARAMETERS, _MAX_NUMBERS = 64, 10_000
+
+
+class WandbWriter(KVWriter):
+    """
+    One of a logger's formats. What a metric excludes under the name ``wandb`` is left out.
+
+    :param run: an open run
+    :param synced: whether W&B reads TensorBoard's files of this training (``sync_tensorboard=True``, as RL Zoo's
+        ``--track`` has it). Then only what those files lack is written, so that no number is there twice
+    """
+
+    def __init__(self, run: Run, synced: bool = False) -> None:
+        self._run = run
+        self._synced = synced
+        self._eval_names: set[str] = set()
+        self.step_metric = SYNCED_STEP if synced else TIMESTEPS
+        #: Names that were logged so far, by this writer or by TensorBoard's
+        self.names: set[str] = set()
+        #: Rows of the logger so far
+        self.rows = 0
+        run.define_metric(self.step_metric)
+        run.define_metric("*", step_metric=self.step_metric)
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        self.rows += 1
+        logged: dict[str, Any] = {}
+        for name, value in key_values.items():
+            excluded = key_excluded.get(name) or ()
+            if "wandb" in excluded:
+                continue
+            if isinstance(value, HParam):
+                self._run.config.update(value.hparam_dict, allow_val_change=True)
+                continue
+            self.names.add(name)
+            if self._synced and "tensorboard" not in excluded and not isinstance(value, str):
+                continue
+            converted = _converted(value)
+            if converted is not None:
+                logged[name] = converted
+        if logged:
+            self._draw_over_eval_step(logged)
+            self.log(step, logged)
+
+    def log(self, step: int, values: Mapping[str, Any]) -> None:
+        """
+        :param step: timesteps that the values belong to
+        :param values: whatever W&B takes, by name
+        """
+        self.names.update(values)
+        at = {self.step_metric: step, TIMESTEPS: step}
+        self._run.log({**values, **at})
+
+    def _draw_over_eval_step(self, logged: Mapping[str, Any]) -> None:
+        """
+        One by one: of two patterns that fit a name, such as ``*`` and ``eval/*``, W&B takes either, by chance. A name
+        that was defined itself goes before all patterns.
+        """
+        if EVAL_STEP not in logged:
+            return
+        for name in logged:
+            if name.startswith(_EVAL) and name not in self._eval_names:
+                self._eval_names.add(name)
+                self._run.define_metric(name, step_metric=None if name == EVAL_STEP else EVAL_STEP)
+
+    def close(self) -> None:
+        """The run is closed by who opened it."""
+
+
+def gradient_histograms(policy: th.nn.Module) -> dict[str, np.ndarray]:
+    """
+    :param policy: that was updated
+    :return: numbers for histograms: gradients of its last minibatch, as they were applied, and weights
+    """
+    histograms = {}
+    with_gradient = [(name, p) for name, p in policy.named_parameters() if p.grad is not None]
+    for name, parameter in with_gradient[:_MAX_PARAMETERS]:
+        assert parameter.grad is not None
+        for kind, tensor in (("gradients", parameter.grad), ("weights", parameter)):
+            every = max(-(-tensor.numel() // _MAX_NUMBERS), 1)
+            numbers = tensor.detach().flatten()[::every].cpu().numpy()
+            # A copy, without what no histogram can be made of: the next update writes into the same memory
+            finite = numbers[np.isfinite(numbers)]
+            if finite.size:
+                histograms[f"{kind}/{name}"] = finite
+    return histograms
+
+
+def _converted(value: Any) -> Any:
+    """What W&B shows for a value of SB3's logger; ``None`` for what it can't show."""
+    import wandb
+
+    if isinstance(value, str):
+        return value
+    number = scalars({"value": value}).get("value")
+    if number is not None:
+        return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else number
+    if isinstance(value, th.Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, np.ndarray):
+        finite = value[np.isfinite(value)]
+        return wandb.Histogram(finite) if finite.size else None  # type: ignore[arg-type]
+    if isinstance(value, Figure):
+        return wandb.Image(value.figure)
+    if isinstance(value, Image):
+        return wandb.Image(_height_width_colours(value))
+    if isinstance(value, Video):
+        return wandb.Video(value.frames.cpu().numpy(), fps=max(round(value.fps), 1), format="gif")
+    return None
+
+
+def _height_width_colours(image: Image) -> Any:
+    if isinstance(image.image, str):
+        return image.image
+    pixels = np.asarray(image.image)
+    return pixels.transpose([image.dataformats.index(axis) for axis in "HWC" if axis in image.dataformats])

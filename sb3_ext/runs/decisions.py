@@ -1,0 +1,187 @@
+"""What an agent does in a state and what it thinks of it, for every kind of policy that SB3 and sb3-contrib have."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from sb3_contrib.common.recurrent.type_aliases import RNNStates
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.distributions import Distribution
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
+
+__all__ = ["Agent", "Decision"]
+
+#: More probabilities than this get no column each, only the largest one
+_MAX_COLUMNS = 64
+
+
+@dataclass(frozen=True)
+class Decision:
+    """
+    Actions in all environments; the rest is of the first one. What a kind of policy doesn't have is NaN.
+
+    :param actions: for the environments' ``step``
+    :param value: the critic's value of the state; the largest Q-value, or that of the action, where there are Q-values
+    :param log_prob: of the action
+    :param entropy: of the policy in this state
+    :param outputs: probabilities, means and standard deviations, or Q-values, by name
+    """
+
+    actions: np.ndarray
+    value: float = math.nan
+    log_prob: float = math.nan
+    entropy: float = math.nan
+    outputs: dict[str, float] = field(default_factory=dict)
+
+
+class Agent:
+    """
+    Plays with a model, from the beginning of an episode on, and remembers what a recurrent policy has to.
+
+    :param model: any algorithm of SB3
+    :param n_envs: how many environments it plays in
+    :param deterministic: whether it takes the most likely action
+    """
+
+    def __init__(self, model: BaseAlgorithm, n_envs: int, deterministic: bool) -> None:
+        self._model = model
+        self._policy: Any = model.policy
+        self._deterministic = deterministic
+        self._policy.set_training_mode(False)
+        self._starts = th.ones(n_envs, device=model.device)
+        self._memory = None
+        if isinstance(self._policy, RecurrentActorCriticPolicy):
+            layers, _, units = self._policy.lstm_hidden_state_shape
+            zeros = th.zeros(layers, n_envs, units, device=model.device)
+            self._memory = RNNStates((zeros, zeros), (zeros, zeros))
+
+    @th.no_grad()
+    def decide(self, observations: VecEnvObs, masks: np.ndarray | None = None) -> Decision:
+        """
+        :param observations: of all environments, as the algorithm sees them
+        :param masks: which actions are possible, for policies that want to know
+        """
+        if isinstance(self._policy, (ActorCriticPolicy, MaskableActorCriticPolicy)):
+            return self._decide_as_actor_critic(observations, masks)
+        actions, _ = self._model.predict(observations, deterministic=self._deterministic)  # type: ignore[arg-type]
+        if _has_q_of_all_actions(self._policy):
+            q_values = self._q_of_all_actions(observations)
+            return Decision(actions, float(q_values.max()), outputs=_numbered("q", q_values))
+        if hasattr(self._policy, "actor") and hasattr(self._policy, "critic"):
+            return self._decide_as_off_policy_actor(observations, actions)
+        return Decision(actions)
+
+    def start_episodes(self, dones: np.ndarray) -> None:
+        """
+        :param dones: in which environments the next observation is the first of an episode
+        """
+        self._starts = th.as_tensor(dones, dtype=th.float32, device=self._model.device)
+
+    @th.no_grad()
+    def value(self, observations: VecEnvObs) -> float:
+        """
+        :param observations: of all environments, after the last actions, in episodes that go on
+        :return: value of the first one's
+        """
+        policy = self._policy
+        if isinstance(policy, (ActorCriticPolicy, MaskableActorCriticPolicy)):
+            tensor, _ = policy.obs_to_tensor(observations)  # type: ignore[arg-type]
+            memory = () if self._memory is None else (self._memory.vf, th.zeros_like(self._starts))
+            return policy.predict_values(tensor, *memory)[0].item()
+        if _has_q_of_all_actions(policy):
+            return float(self._q_of_all_actions(observations).max())
+        if hasattr(policy, "actor") and hasattr(policy, "critic"):
+            actions, _ = self._model.predict(observations, deterministic=True)  # type: ignore[arg-type]
+            return min(self._q_of_actions(observations, policy.scale_action(actions)).tolist())
+        return math.nan
+
+    def _decide_as_actor_critic(self, observations: VecEnvObs, masks: np.ndarray | None) -> Decision:
+        policy = self._policy
+        tensor, _ = policy.obs_to_tensor(observations)
+        if self._memory is not None:
+            distribution, _ = policy.get_distribution(tensor, self._memory.pi, self._starts)
+            entropy, outputs = _entropy(distribution), _outputs(distribution)
+            actions, values, log_probs, memory = policy.forward(
+                tensor, self._memory, self._starts, deterministic=self._deterministic
+            )
+            self._memory = memory
+        else:
+            known = {"action_masks": masks} if isinstance(policy, MaskableActorCriticPolicy) else {}
+            distribution = policy.get_distribution(tensor, **known)
+            entropy, outputs = _entropy(distribution), _outputs(distribution)
+            actions = distribution.get_actions(deterministic=self._deterministic)
+            log_probs, values = distribution.log_prob(actions), policy.predict_values(tensor)
+        return Decision(self._for_env(actions), values[0].item(), log_probs[0].item(), entropy, outputs)
+
+    def _for_env(self, actions: th.Tensor) -> np.ndarray:
+        """As ``predict`` does it: within the bounds of the space."""
+        space = self._policy.action_space
+        array = actions.cpu().numpy().reshape(-1, *space.shape)
+        if not isinstance(space, spaces.Box):
+            return array
+        return (
+            self._policy.unscale_action(array) if self._policy.squash_output else np.clip(array, space.low, space.high)
+        )
+
+    def _q_of_all_actions(self, observations: VecEnvObs) -> np.ndarray:
+        tensor, _ = self._policy.obs_to_tensor(observations)
+        if hasattr(self._policy, "q_net"):
+            return self._policy.q_net(tensor)[0].cpu().numpy()
+        return self._policy.quantile_net(tensor)[0].mean(dim=0).cpu().numpy()
+
+    def _q_of_actions(self, observations: VecEnvObs, scaled_actions: np.ndarray) -> np.ndarray:
+        """One for each critic."""
+        tensor, _ = self._policy.obs_to_tensor(observations)
+        answer = self._policy.critic(tensor, th.as_tensor(scaled_actions, device=self._model.device))
+        if isinstance(answer, tuple):
+            return np.array([critic[0].item() for critic in answer])
+        return answer[0].mean(dim=-1).cpu().numpy()  # TQC: quantiles of each critic
+
+    def _decide_as_off_policy_actor(self, observations: VecEnvObs, actions: np.ndarray) -> Decision:
+        policy = self._policy
+        scaled = policy.scale_action(actions)
+        q_values = self._q_of_actions(observations, scaled)
+        outputs, log_prob = _numbered("q", q_values), math.nan
+        if hasattr(policy.actor, "get_action_dist_params"):
+            tensor, _ = policy.obs_to_tensor(observations)
+            mean, log_std, known = policy.actor.get_action_dist_params(tensor)
+            distribution = policy.actor.action_dist.proba_distribution(mean, log_std, **known)
+            outputs = {**_outputs(distribution), **outputs}
+            log_prob = distribution.log_prob(th.as_tensor(scaled, device=self._model.device))[0].item()
+        return Decision(actions, min(q_values.tolist()), log_prob, outputs=outputs)
+
+
+def _has_q_of_all_actions(policy: Any) -> bool:
+    return hasattr(policy, "q_net") or hasattr(policy, "quantile_net")
+
+
+def _entropy(distribution: Distribution) -> float:
+    entropy = distribution.entropy()
+    return math.nan if entropy is None else entropy[0].item()
+
+
+def _outputs(distribution: Any) -> dict[str, float]:
+    """What the first environment's distribution is made of."""
+    parts = getattr(distribution, "distributions", None) or distribution.distribution
+    if isinstance(parts, list):
+        numbers = {f"{i}_{j}": p for i, part in enumerate(parts) for j, p in enumerate(part.probs[0].tolist())}
+        return _limited({f"prob_{name}": number for name, number in numbers.items()})
+    if hasattr(parts, "probs"):
+        return _limited(_numbered("prob", parts.probs[0].cpu().numpy()))
+    return {**_numbered("mean", parts.mean[0].cpu().numpy()), **_numbered("std", parts.stddev[0].cpu().numpy())}
+
+
+def _numbered(name: str, numbers: np.ndarray) -> dict[str, float]:
+    return {f"{name}_{index}": number for index, number in enumerate(np.ravel(numbers).tolist())}
+
+
+def _limited(probabilities: dict[str, float]) -> dict[str, float]:
+    return probabilities if len(probabilities) <= _MAX_COLUMNS else {"prob_max": max(probabilities.values())}

@@ -1,0 +1,283 @@
+"""Charts made of characters: for a terminal, for a Markdown file, and for a language model.
+
+500 ┤          ▂▇█████
+    ┤╌╌╌╌╌╌╌╌╌▆███████ ← 475
+    ┤       ▃█████████
+261 ┤    ▁▆███████████
+    ┤  ▂▆█████████████
+ 22 ┤▁▅███████████████
+    └──────────────────
+     256         100.4k steps
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["chart", "compact", "markdown_table", "number", "sample_points", "sparkline"]
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_EIGHTHS = len(_BLOCKS) - 1
+#: Stands where a value is NaN or infinite
+_BROKEN = "!"
+_LINE = "╌"
+#: A column of the chart is at most so many characters wide
+_MAX_COLUMN = 6
+#: From this ratio of the largest value to the middle one on, only a logarithm shows the rest of a curve
+_WIDE = 30.0
+#: A line to compare with is drawn when the curve still takes this share of the height
+_MIN_SHARE = 0.15
+
+
+def chart(
+    steps: Sequence[float] | np.ndarray,
+    values: Sequence[float] | np.ndarray,
+    width: int = 60,
+    height: int = 8,
+    line: float | None = None,
+) -> str:
+    """
+    :param steps: where the values are, in increasing order
+    :param values: the curve; where it is NaN or infinite, the chart has a ``!``
+    :param width: of the curve, in characters
+    :param height: of the curve, in lines
+    :param line: a number to compare with, drawn as a dashed line when the curve is not far from it
+    :return: lines of text. A column is the mean of the values in its span; one without any is empty
+    """
+    if width < 2 or height < 2:
+        raise ValueError(f"width={width} and height={height} must be 2 or more.")
+    if len(steps) != len(values):
+        raise ValueError(f"{len(steps)} steps and {len(values)} values: there must be as many.")
+    columns = _binned(np.asarray(steps, dtype=float), np.asarray(values, dtype=float), width)
+    finite = columns[np.isfinite(columns)]
+    if not len(finite):
+        return f"({len(values)} values, none of them is a finite number)" if len(values) else "(no values)"
+    axis = _Axis.fitting(finite, line, height)
+    n_chars = max(1, min(_MAX_COLUMN, width // len(columns)))
+    rows = _rows(columns, axis, n_chars, line)
+    start = compact(steps[0])
+    end = compact(steps[-1]) if len(columns) > 1 else ""
+    room = max(n_chars * len(columns) - len(end), len(start) + 2)
+    indent = " " * axis.label_width
+    notes = " (log scale)" if axis.log else ""
+    if line is not None and not axis.has(line):
+        notes += f"; {number(line)} is {'above' if line > axis.high else 'below'} this chart"
+    n_broken = len(values) - int(np.isfinite(values).sum())
+    if n_broken:
+        notes += f"; {n_broken} of {len(values)} values are not finite ({_BROKEN})"
+    return "\n".join(
+        [
+            *rows,
+            f"{indent} └{'─' * (n_chars * len(columns))}",
+            f"{indent}  {(start.ljust(room) + end).rstrip()} steps{notes}",
+        ]
+    )
+
+
+def sparkline(values: Sequence[float] | np.ndarray, width: int = 20) -> str:
+    """
+    :param values: a curve
+    :param width: at most so many characters
+    :return: its shape in one line; ``!`` where it is NaN or infinite
+    """
+    numbers = np.asarray(values, dtype=float)
+    columns = _binned(np.arange(len(numbers), dtype=float), numbers, width)
+    finite = columns[np.isfinite(columns)]
+    if not len(finite):
+        return _BROKEN * len(columns)
+    low, high = finite.min(), finite.max()
+    if _is_flat(low, high):
+        return "".join("▄" if math.isfinite(column) else _BROKEN for column in columns)
+    # Halves first: the difference of two huge numbers may be infinite
+    shares = (columns / 2 - low / 2) / (high / 2 - low / 2)
+    return "".join(_BLOCKS[1 + round(share * (_EIGHTHS - 1))] if math.isfinite(share) else _BROKEN for share in shares)
+
+
+def sample_points(
+    steps: Sequence[Any] | np.ndarray, values: Sequence[float] | np.ndarray, n: int = 10
+) -> list[tuple[int, float]]:
+    """
+    :param steps: where the values are
+    :param values: the curve
+    :param n: how many points, at most
+    :return: points of the curve, nearest to evenly spaced steps, with the first and the last one
+    """
+    if not len(values):
+        return []
+    where = np.asarray(steps, dtype=float)
+    wanted = np.linspace(where[0], where[-1], min(n, len(values)))
+    right = np.clip(np.searchsorted(where, wanted), 1, max(len(where) - 1, 1))
+    nearest = right - (wanted - where[right - 1] < where[np.minimum(right, len(where) - 1)] - wanted)
+    indices = sorted({0, *map(int, nearest[1:-1]), len(values) - 1})
+    return [(int(steps[index]), float(values[index])) for index in indices]
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """
+    :param header: names of the columns
+    :param rows: their cells
+    :return: lines of Markdown, aligned so that they can be read as they are
+    """
+    lines = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (header, *rows)]
+    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * width for width in widths])
+    return [f"| {' | '.join(c.ljust(w) for c, w in zip(line, widths, strict=True))} |" for line in lines]
+
+
+def number(value: float) -> str:
+    """
+    :param value: any number
+    :return: four digits of it, all digits of whole numbers and of what is before the point
+    """
+    if not math.isfinite(value):
+        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "NaN")
+    value, size = value + 0.0, abs(value)  # never -0
+    if size >= 1e10:
+        return f"{value:.4g}"
+    if size >= 1000 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def compact(step: float) -> str:
+    """
+    :param step: timesteps
+    :return: in few characters, such as ``25.6k``
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(step) >= size:
+            return f"{step / size:.4g}{letter}"
+    return f"{step:g}"
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """
+    From low to high, or from one logarithm to another.
+
+    :param low: the smallest number
+    :param high: the largest
+    :param height: in lines
+    :param log: whether distances are those of logarithms
+    :param flat: whether there is only one value, in the middle
+    """
+
+    low: float
+    high: float
+    height: int
+    log: bool = False
+    flat: bool = False
+
+    @classmethod
+    def fitting(cls, values: np.ndarray, line: float | None, height: int) -> _Axis:
+        low, high = float(values.min()), float(values.max())
+        if line is not None and math.isfinite(line):
+            with_line = min(low, line), max(high, line)
+            if _is_flat(low, high) or high - low >= _MIN_SHARE * (with_line[1] - with_line[0]):
+                low, high = with_line
+        if _is_flat(low, high):
+            # A constant is drawn at half height
+            margin = abs(low) / 2 or 1.0
+            return cls(low - margin, high + margin, height, flat=True)
+        return cls(low, high, height, log=low > 0 and high > _WIDE * float(np.median(values)))
+
+    def has(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def level(self, value: float) -> int:
+        """In eighths of a line, from 1 to eight times the height."""
+        return 1 + round(self._share(value) * (self.height * _EIGHTHS - 1))
+
+    def label(self, row: int) -> str:
+        """
+        :param row: counted from below
+        """
+        if row in (0, self.height - 1):
+            return number(self.low if row == 0 else self.high)
+        if row != self.height // 2:
+            return ""
+        if self.flat:
+            return number(self.low / 2 + self.high / 2)
+        share = (row + 0.5) / self.height
+        if self.log:
+            return _short(math.exp((1 - share) * math.log(self.low) + share * math.log(self.high)))
+        return _short((1 - share) * self.low + share * self.high)
+
+    @property
+    def label_width(self) -> int:
+        return max(len(self.label(row)) for row in range(self.height))
+
+    def _share(self, value: float) -> float:
+        if self.log:
+            return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+        return (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+
+
+def _is_flat(low: float, high: float) -> bool:
+    """Means of equal numbers differ by a rounding error."""
+    return high / 2 - low / 2 <= 1e-12 * max(abs(low), abs(high))
+
+
+def _short(value: float) -> str:
+    return number(float(f"{value:.3g}"))
+
+
+def _rows(columns: np.ndarray, axis: _Axis, n_chars: int, line: float | None) -> list[str]:
+    """From above to below."""
+    levels = [axis.level(column) if math.isfinite(column) else None for column in columns]
+    line_row = (axis.level(line) - 1) // _EIGHTHS if line is not None and axis.has(line) else None
+    rows = []
+    for row in reversed(range(axis.height)):
+        empty = _LINE if row == line_row else " "
+        cells = []
+        for level, column in zip(levels, columns, strict=True):
+            if level is None:
+                # Infinity stands for what is broken, NaN for a span without values
+                cell = _BROKEN if row == 0 and math.isinf(column) else empty
+            else:
+                cell = _BLOCKS[max(0, min(_EIGHTHS, level - row * _EIGHTHS))].replace(" ", empty)
+            cells.append(cell * n_chars)
+        note = f" ← {number(line)}" if row == line_row and line is not None else ""
+        rows.append(f"{axis.label(row):>{axis.label_width}} ┤{''.join(cells)}{note}".rstrip())
+    return rows
+
+
+def _binned(steps: np.ndarray, values: np.ndarray, width: int) -> np.ndarray:
+    """
+    :return: mean of the finite values in each of at most ``width`` spans; infinity where there are only others, NaN
+        where there is nothing
+    """
+    n_points = len(np.unique(steps))
+    if n_points < 2:
+        n_bins = n_points
+    else:
+        n_bins = _n_bins(steps, min(width, n_points))
+    if n_bins == 0:
+        return np.empty(0)
+    indices = _bin_of(steps, n_bins)
+    finite = np.isfinite(values)
+    counts = np.bincount(indices[finite], minlength=n_bins)
+    # Divided first: the sum of huge numbers may be infinite
+    means = np.bincount(indices[finite], weights=values[finite] / counts[indices[finite]], minlength=n_bins)
+    broken = np.bincount(indices[~finite], minlength=n_bins) > 0
+    return np.where(counts > 0, means, np.where(broken, np.inf, np.nan))
+
+
+def _n_bins(steps: np.ndarray, most: int) -> int:
+    """Fewer spans where points are unevenly spaced, so that most of them have one."""
+    for n_bins in range(most, max(most // 3, 2) - 1, -1):
+        if len(np.unique(_bin_of(steps, n_bins))) >= 0.8 * n_bins:
+            return n_bins
+    return max(most // 3, 2)
+
+
+def _bin_of(steps: np.ndarray, n_bins: int) -> np.ndarray:
+    if n_bins == 1:
+        return np.zeros(len(steps), dtype=np.int64)
+    shares = (steps - steps[0]) / (steps[-1] - steps[0])
+    return np.minimum((shares * n_bins).astype(np.int64), n_bins - 1)

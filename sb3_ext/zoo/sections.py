@@ -1,0 +1,89 @@
+"""The section of a hyperparameter file that a training reads: which file has it, and what it must have."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import rl_zoo3.exp_manager
+import yaml
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from sb3_ext.common.names import check_keywords, nearest, read_number
+from sb3_ext.hyperparams import hyperparams_file
+from sb3_ext.zoo.registry import STOCK_TWIN
+
+__all__ = ["check_section", "file_with_section", "stock_hyperparams_file"]
+
+#: What a section may have beside the algorithm's parameters
+_SECTION_KEYS = (
+    *("callback", "env_kwargs", "env_wrapper", "frame_stack", "monitor_kwargs", "n_envs", "n_timesteps", "normalize"),
+    *("normalize_kwargs", "vec_env_wrapper", "ext"),
+)
+
+
+def stock_hyperparams_file(algo: str) -> Path:
+    """
+    :param algo: an algorithm's name
+    :return: where RL Zoo has its hyperparameters, if it knows it
+    """
+    return Path(rl_zoo3.exp_manager.__file__).parent / "hyperparams" / f"{algo}.yml"
+
+
+def file_with_section(config: str, algo: str, env_id: str, is_atari: bool) -> str:
+    """
+    :param config: the hyperparameter file that was asked for
+    :param algo: one of our algorithms
+    :param env_id: the environment
+    :param is_atari: whether a section for all Atari games will do
+    :return: that file, or RL Zoo's for the stock algorithm where ours has no section for the environment
+    :raises ValueError: when there is none
+    """
+    if not config.endswith((".yml", ".yaml")):
+        return config  # Python files and packages: their keys can be anything
+    sections = _read_sections(config)
+    if env_id in sections or (is_atari and "atari" in sections):
+        return config
+    twin_file = _file_of_twin(config, algo, env_id)
+    if twin_file is not None:
+        return twin_file
+    if "default" not in sections or is_atari:
+        missing = f"'atari' or {env_id!r}" if is_atari else f"{env_id!r} or 'default'"
+        raise ValueError(f"{config} has no section {missing} for {algo}: {nearest(env_id, sections)}")
+    return config
+
+
+def _file_of_twin(config: str, algo: str, env_id: str) -> str | None:
+    """RL Zoo's tuned section for the stock algorithm, where our own file has none."""
+    twin = STOCK_TWIN.get(algo)
+    if twin is None or config != str(hyperparams_file(algo)):
+        return None
+    twin_file = stock_hyperparams_file(twin)
+    if env_id not in _read_sections(twin_file):
+        return None
+    print(f"No section for {env_id} in {config}: using RL Zoo's for {twin}")
+    return str(twin_file)
+
+
+def check_section(hyperparams: dict[str, Any], algorithm: type[BaseAlgorithm], where: str) -> None:
+    """
+    What is mistyped, and what RL Zoo would die without in a way that doesn't tell.
+
+    :param hyperparams: the section; its n_timesteps becomes a number
+    :param algorithm: whose parameters it may have
+    :param where: file and section, for errors
+    """
+    parameters = inspect.signature(algorithm.__init__).parameters
+    check_keywords(algorithm.__name__, hyperparams, [*parameters, *_SECTION_KEYS])
+    for name, example in (("n_timesteps", "1000000"), ("policy", "MlpPolicy")):
+        if name not in hyperparams:
+            raise ValueError(f"{where} needs {name}, such as {example}.")
+    hyperparams["n_timesteps"] = read_number("n_timesteps", hyperparams["n_timesteps"])
+
+
+def _read_sections(path: str | Path) -> dict[str, Any]:
+    sections = yaml.safe_load(Path(path).read_text())
+    if not isinstance(sections, dict):
+        raise ValueError(f"{path} has no sections: a hyperparameter file maps environment ids to hyperparameters.")
+    return sections

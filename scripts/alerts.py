@@ -1,0 +1,296 @@
+"""Do alerts fire when they should, and only then? Trains runs that are broken on purpose and healthy ones, and prints a
+Markdown table: for each rule the broken run, when it fired, and its false alarms on healthy runs.
+
+python scripts/alerts.py --seeds 2 --jobs 2
+python scripts/alerts.py --rules kl_high kl_low --healthy ppo_ext:CartPole-v1 --seeds 1
+
+Healthy runs train with the hyperparameter files of this package, for as many steps as these say. Rows and alerts of
+each run are kept in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch as th
+import yaml
+from broken_runs import BROKEN, BrokenRun, ScaledRewards
+from stable_baselines3 import DQN
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import KVWriter, Logger
+
+from sb3_ext.callbacks.alert_rules import RULES
+from sb3_ext.callbacks.alerts import Alerts, TrainingDiverged
+from sb3_ext.callbacks.metrics import Metrics
+from sb3_ext.callbacks.rows import scalars
+from sb3_ext.cli.speed import make_model
+from sb3_ext.hyperparams import hyperparams_file
+
+HEALTHY = (
+    *("ppo_ext:CartPole-v1", "a2c_ext:CartPole-v1", "reinforce:CartPole-v1", "ppo_ext:FrozenLake-v1"),
+    *("reinforce:FrozenLake-v1", "ppo_ext:Pendulum-v1", "ppo_ext:Taxi-v4", "ppo_ext:Acrobot-v1"),
+    *("ppo_ext:MountainCar-v0", "ppo_ext:LunarLander-v3"),
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """
+    :param algo: name of the algorithm in RL Zoo
+    :param env_id: environment
+    :param seed: of the training
+    :param folder: for its rows
+    :param broken: what is wrong with it; ``None`` for a healthy run
+    """
+
+    algo: str
+    env_id: str
+    seed: int
+    folder: Path
+    broken: BrokenRun | None = None
+
+    def __str__(self) -> str:
+        return f"{self.broken or f'{self.algo} {self.env_id}'}, seed {self.seed}"
+
+
+@dataclass
+class Outcome:
+    """
+    :param job: what was trained
+    :param n_rows: rows that were written
+    :param fired: by id: the first row that it fired at (from 1 on), and how many there were
+    :param score: mean episode reward at the end
+    """
+
+    job: Job
+    n_rows: int = 0
+    fired: dict[str, tuple[int, int]] = field(default_factory=dict)
+    score: float = np.nan
+
+
+class Recorder(KVWriter):
+    """
+    Keeps what a logger writes.
+
+    :param path: file for the rows
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("w")
+        self.rows: list[dict[str, float]] = []
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
+        self.rows.append({"step": step, **scalars(key_values)})
+        self._file.write(json.dumps(self.rows[-1]) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class CountsWrongly(BaseCallback):
+    """A user's mistake: the episodes of the rollout, under the name of those so far."""
+
+    def _on_rollout_start(self) -> None:
+        self._episodes = 0
+
+    def _on_step(self) -> bool:
+        self._episodes += int(np.sum(self.locals["dones"]))
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.logger.record("time/episodes", self._episodes)
+
+
+@contextlib.contextmanager
+def _model(job: Job) -> Iterator[BaseAlgorithm]:
+    changes = dict(job.broken.changes) if job.broken is not None else {}
+    if job.algo == "dqn":
+        (wrapper,) = changes.pop("env_wrapper")
+        env = make_vec_env(
+            job.env_id, seed=job.seed, wrapper_class=ScaledRewards, wrapper_kwargs=wrapper["ScaledRewards"]
+        )
+        yield DQN("MlpPolicy", env, seed=job.seed, **changes)
+        env.close()
+        return
+    # One core each, so that several can run at a time
+    with make_model(
+        job.algo, job.env_id, {"ext": {"vec_env": "dummy"}, "fast": "alone", **changes}, seed=job.seed
+    ) as model:
+        yield model
+
+
+def train(job: Job) -> Outcome:
+    """
+    :param job: what to train
+    """
+    th.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    kind = f"broken-{job.broken.rule}" if job.broken is not None else "healthy"
+    folder = job.folder / f"{kind}-{job.algo}-{job.env_id}-{job.seed}"
+    recorder = Recorder(folder / "rows.jsonl")
+    alerts = Alerts(folder=str(folder), verbose=0)
+    callbacks: list[BaseCallback] = [Metrics(), alerts]
+    if job.broken is not None and job.broken.counts_wrongly:
+        callbacks.insert(0, CountsWrongly())
+    steps = _n_timesteps(job)
+    with contextlib.redirect_stdout(io.StringIO()), _model(job) as model:
+        model.set_logger(Logger(folder=None, output_formats=[recorder]))
+        with contextlib.suppress(TrainingDiverged):
+            model.learn(steps, callback=callbacks, log_interval=1)
+    recorder.close()
+    return _outcome(job, recorder.rows)
+
+
+def _outcome(job: Job, rows: list[dict[str, float]]) -> Outcome:
+    outcome = Outcome(job, len(rows))
+    for number, row in enumerate(rows, start=1):
+        outcome.score = row.get("rollout/ep_rew_mean", outcome.score)
+        for name, value in row.items():
+            rule_id = name.removeprefix("alert/")
+            if name.startswith("alert/") and rule_id != "total" and value > 0:
+                first, count = outcome.fired.get(rule_id, (number, 0))
+                outcome.fired[rule_id] = (first, count + 1)
+    return outcome
+
+
+def _n_timesteps(job: Job) -> int:
+    if job.broken is not None:
+        return job.broken.n_timesteps
+    return int(yaml.safe_load(Path(hyperparams_file(job.algo)).read_text())[job.env_id]["n_timesteps"])
+
+
+def table(outcomes: list[Outcome], rule_ids: list[str]) -> str:
+    """
+    :param outcomes: of all runs
+    :param rule_ids: rules to tell about
+    :return: Markdown
+    """
+    healthy = [outcome for outcome in outcomes if outcome.job.broken is None]
+    lines = ["| rule | broken on purpose | fired at row | false alarms |", "|---|---|---|---|"]
+    for rule_id in rule_ids:
+        runs: dict[str, list[Outcome]] = {}
+        for outcome in outcomes:
+            if outcome.job.broken is not None and outcome.job.broken.rule == rule_id:
+                runs.setdefault(str(outcome.job.broken), []).append(outcome)
+        alarms = [outcome for outcome in healthy if rule_id in outcome.fired]
+        cell = ", ".join(_described(outcome, rule_id) for outcome in alarms)
+        cells = f"{len(alarms)} of {len(healthy)}{f' ({cell})' if cell else ''}"
+        for index, (name, group) in enumerate(runs.items() or [("none", [])]):
+            fired = "; ".join(_first_row(outcome, rule_id) for outcome in group)
+            lines.append(f"| `{rule_id}` | {name} | {fired} | {cells if index == 0 else ''} |")
+    return "\n".join(lines)
+
+
+def _first_row(outcome: Outcome, rule_id: str) -> str:
+    if rule_id not in outcome.fired:
+        return f"NOT in {outcome.n_rows}"
+    return f"{outcome.fired[rule_id][0]} of {outcome.n_rows}"
+
+
+def _described(outcome: Outcome, rule_id: str) -> str:
+    return f"{outcome.job.algo} {outcome.job.env_id}: {outcome.fired[rule_id][1]} of {outcome.n_rows} rows"
+
+
+def totals(outcomes: list[Outcome], rule_ids: list[str]) -> str:
+    """
+    :param outcomes: of all runs
+    :param rule_ids: rules to tell about
+    :return: hits and false alarms in words
+    """
+    broken = [outcome for outcome in outcomes if outcome.job.broken is not None]
+    healthy = [outcome for outcome in outcomes if outcome.job.broken is None]
+    hits = sum(outcome.job.broken.rule in outcome.fired for outcome in broken if outcome.job.broken is not None)
+    alarms = sum(rule_id in outcome.fired for outcome in healthy for rule_id in rule_ids)
+    rows = sum(outcome.n_rows for outcome in healthy)
+    bad_rows = sum(count for outcome in healthy for rule_id, (_, count) in outcome.fired.items() if rule_id in rule_ids)
+    return (
+        f"Hits: {hits} of {len(broken)} broken runs. False alarms: {alarms} of {len(healthy) * len(rule_ids)} pairs of "
+        f"rule and healthy run; {bad_rows} alerts in {rows:,} rows of {len(healthy)} healthy runs."
+    )
+
+
+def healthy_table(outcomes: list[Outcome]) -> str:
+    """
+    :param outcomes: of all runs
+    :return: Markdown
+    """
+    lines = ["| healthy run | seed | rows | score in training at the end | alerts |", "|---|---|---|---|---|"]
+    for outcome in outcomes:
+        if outcome.job.broken is None:
+            alerts = ", ".join(f"{rule_id} ({count})" for rule_id, (_, count) in sorted(outcome.fired.items()))
+            job = outcome.job
+            cells = [
+                f"{job.algo} {job.env_id}",
+                str(job.seed),
+                str(outcome.n_rows),
+                f"{outcome.score:.4g}",
+                alerts or "none",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--rules", nargs="*", default=list(RULES), choices=list(RULES), metavar="ID", help="rules to break"
+    )
+    parser.add_argument("--healthy", nargs="*", default=list(HEALTHY), metavar="ALGO:ENV", help="healthy runs")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds: 1, 2, …")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
+    parser.add_argument("--folder", type=Path, default=Path("logs/alerts"), help="where rows and alerts go")
+    return parser.parse_args()
+
+
+def _jobs(args: argparse.Namespace) -> list[Job]:
+    jobs = []
+    for seed in range(1, args.seeds + 1):
+        for broken in BROKEN:
+            if broken.rule in args.rules:
+                jobs.append(Job(broken.algo, broken.env_id, seed, args.folder, broken))
+        for name in args.healthy:
+            algo, _, env_id = name.partition(":")
+            jobs.append(Job(algo, env_id, seed, args.folder))
+    return jobs
+
+
+def main() -> None:
+    args = parse_args()
+    jobs = _jobs(args)
+    outcomes: dict[int, Outcome] = {}
+    with ProcessPoolExecutor(args.jobs) as pool:
+        futures = {pool.submit(train, job): index for index, job in enumerate(jobs)}
+        for future in as_completed(futures):
+            index = futures[future]
+            try:
+                outcomes[index] = future.result()
+            except Exception as error:
+                print(f"{jobs[index]}: FAILED, {type(error).__name__}: {error}", flush=True)
+                continue
+            fired = {rule_id: f"{first} ({count})" for rule_id, (first, count) in sorted(outcomes[index].fired.items())}
+            print(
+                f"{jobs[index]}: {outcomes[index].n_rows} rows, score {outcomes[index].score:.4g}, {fired}", flush=True
+            )
+    ordered = [outcomes[index] for index in sorted(outcomes)]
+    rule_ids = [rule_id for rule_id in RULES if rule_id in args.rules]
+    print(f"\n{table(ordered, rule_ids)}\n\n{totals(ordered, rule_ids)}\n\n{healthy_table(ordered)}")
+    missing = len(jobs) - len(outcomes)
+    sys.exit(f"{missing} runs failed" if missing else 0)
+
+
+if __name__ == "__main__":
+    main()

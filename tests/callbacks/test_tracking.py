@@ -1,0 +1,431 @@
+"""What goes to Weights & Biases, read back from what it wrote in offline mode."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import imageio
+import numpy as np
+import pytest
+import wandb
+from conftest import RandomEnv
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from wandb_offline import read_runs
+
+from sb3_ext import PPOExt
+from sb3_ext.callbacks.alerts import Alerts
+from sb3_ext.callbacks.tracking import Tracking
+from sb3_ext.callbacks.tracking_config import TrackingConfig, read_tracking
+from sb3_ext.callbacks.wandb_dashboard import Dashboard, dashboard
+from sb3_ext.callbacks.wandb_files import download_run, unpack_run, zip_run
+from sb3_ext.runs.normalization import save_statistics
+
+TIMESTEPS = "time/total_timesteps"
+ROLLOUT = 128
+NOT_FOR_TEXT = ("stdout", "log", "json", "csv")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where W&B puts its files, and no network is asked."""
+    root = tmp_path_factory.mktemp("wandb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WANDB_MODE", "offline")
+        patch.setenv("WANDB_SILENT", "true")
+        patch.setenv("WANDB_CONSOLE", "off")
+        for name in ("WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_CONFIG_DIR"):
+            patch.setenv(name, str(root))
+        for name in ("WANDB_PROJECT", "WANDB_RUN_ID"):
+            patch.delenv(name, raising=False)
+        yield root
+
+
+def make_model(algorithm=PPO, **kwargs):
+    env = VecNormalize(make_vec_env("CartPole-v1", 2, seed=0), norm_reward=False)
+    return algorithm("MlpPolicy", env, n_steps=ROLLOUT // 2, batch_size=64, n_epochs=1, seed=0, device="cpu", **kwargs)
+
+
+def runs_of(folder, notes):
+    """W&B's service closes its file a moment after the run was finished."""
+    for _ in range(300):
+        runs = [run for run in read_runs(folder) if run.notes == notes]
+        if all(run.exit_code is not None for run in runs):
+            break
+        time.sleep(0.1)
+    return runs
+
+
+def write_video(path):
+    path.parent.mkdir(exist_ok=True)
+    imageio.mimwrite(path, np.zeros((4, 32, 32, 3), np.uint8), fps=4)
+
+
+class Busy(BaseCallback):
+    """What other callbacks do in a training: evaluate older weights, save models, record videos, see something odd."""
+
+    def __init__(self, run_folder, tracking):
+        super().__init__()
+        self._folder, self._tracking = run_folder, tracking
+
+    def _on_step(self):
+        return True
+
+    def _on_rollout_end(self):
+        self.logger.record("env/obs_hist", np.array([0.0, 1.0, 1.0, np.nan]), exclude=NOT_FOR_TEXT)
+        self.logger.record("rollout/broken", float("nan"))
+        if self.num_timesteps == 3 * ROLLOUT:
+            self.logger.record("eval/step", ROLLOUT)
+            self.logger.record("eval/mean_reward", 42.0)
+            self.logger.dump(self.num_timesteps)
+            self.model.save(self._folder / "best_model")
+            save_statistics(self.model, self._folder / "best_model")
+            write_video(self._folder / "videos" / "agent-step-256.mp4")
+            (self._folder / "videos" / "half-step-256.mp4").write_bytes(b"\0\0\0\x08ftyp\0\0\0\0mdat")
+            for _ in range(3):
+                self._tracking.alert("dead_relus", "Dead ReLUs", "Lower the learning rate.")
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    """A training with all of it: its run on W&B, and its run folder."""
+    run_folder = folder / "logs" / "ppo_ext" / "CartPole-v1_1"
+    (run_folder / "CartPole-v1").mkdir(parents=True)
+    (run_folder / "CartPole-v1" / "config.yml").write_text("n_envs: 2\n")
+    (run_folder / "replay_buffer.pkl").write_bytes(bytes(3_000_000))
+    tracking = Tracking(
+        str(run_folder),
+        project="landers",
+        group="ablation",
+        tags=["wind"],
+        notes="all of it",
+        gradients=3,
+        upload_mb=2,
+    )
+    model = make_model(PPOExt, learning_rate="lin_0.001")
+    model.set_logger(configure(str(run_folder), ["csv"]))
+    assert wandb.run is None and not runs_of(folder, "all of it"), "a run is there before training starts"
+    model.learn(6 * ROLLOUT, callback=[Busy(run_folder, tracking), tracking])
+    assert wandb.run is None
+    (run,) = runs_of(folder, "all of it")
+    return run, run_folder
+
+
+def test_the_run_is_in_its_project_under_its_name_and_finished(trained):
+    run, _ = trained
+    assert (run.project, run.group, run.tags) == ("landers", "ablation", ["wind"])
+    assert run.name == f"ppo_ext-{run.run_id}"
+    assert run.exit_code == 0 and run.summary["end"] == "complete"
+
+
+def test_the_config_says_how_to_do_it_again(trained):
+    config = trained[0].config
+    assert (config["algo"], config["env_id"], config["n_envs"], config["seed"]) == ("ppo_ext", "CartPole-v1", 2, 0)
+    assert config["action_space"] == "Discrete(2)" and config["total_timesteps"] == 6 * ROLLOUT
+    assert config["hyperparams"]["n_steps"] == ROLLOUT // 2
+    assert "0.001" in str(config["hyperparams"]["learning_rate"]) and "0x" not in str(config["hyperparams"])
+    assert config["normalize_obs"] and not config["normalize_reward"]
+    assert {"stable-baselines3", "torch", "python"} <= set(config["versions"])
+    assert "pytest" in config["command"]
+
+
+def test_numbers_are_those_of_the_csv_file_at_their_true_steps(trained):
+    run, run_folder = trained
+    with (run_folder / "progress.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    names = [name for name in rows[0] if name != TIMESTEPS]
+    assert {"rollout/ep_rew_mean", "train/approx_kl", "train/n_updates", "time/iterations"} <= set(names)
+    for name in names:
+        in_file = [float(row[name]) for row in rows if row[name]]
+        logged = [float(value) for _, value in run.curve(name)]
+        np.testing.assert_allclose(logged, in_file, rtol=1e-12, err_msg=name)
+    assert [step for step, _ in run.curve("rollout/ep_len_mean")] == [ROLLOUT * n for n in range(1, 7)]
+    # The last update, which SB3 makes after its last row
+    assert run.curve("train/approx_kl")[-1][0] == 6 * ROLLOUT and len(run.curve("train/approx_kl")) == 6
+
+
+def test_the_x_axis_is_timesteps_and_for_evaluations_the_step_of_their_weights(trained):
+    run, _ = trained
+    assert run.step_metrics["*"] == TIMESTEPS
+    assert run.step_metrics["eval/mean_reward"] == "eval/step"
+    assert run.curve("eval/mean_reward", "eval/step") == [(ROLLOUT, 42.0)]
+
+
+def test_histograms_of_numbers_gradients_and_weights_are_there(trained):
+    run, _ = trained
+    assert all(sum(histogram["values"]) == 3 for _, histogram in run.curve("env/obs_hist"))
+    gradients = run.curve("gradients/mlp_extractor.policy_net.0.weight")
+    # Three times, each in the row after its update, and not after the last one
+    assert [step for step, _ in gradients] == [3 * ROLLOUT, 5 * ROLLOUT]
+    assert len(run.curve("weights/action_net.bias")) == 2
+    assert all(sum(histogram["values"]) == 4 * 64 and histogram["_type"] == "histogram" for _, histogram in gradients)
+
+
+def test_videos_and_models_are_logged_at_their_own_timesteps(trained):
+    run, _ = trained
+    ((step, video),) = run.curve("video/agent")
+    assert step == 256 and video["_type"] == "video-file"
+    assert not run.rows_with("video/half"), "a video that is still being written was logged"
+    ((step, seconds),) = run.curve("time/best_model")
+    assert step == 3 * ROLLOUT and 0 < seconds < 60
+
+
+def test_alerts_are_sent_once_in_a_while(trained):
+    assert trained[0].alerts == [("Dead ReLUs", "Lower the learning rate.", "WARN")]
+
+
+def test_the_best_model_is_kept_with_statistics_and_config(trained):
+    run, _ = trained
+    (best,) = [artifact for artifact in run.artifacts if artifact.type == "model"]
+    assert best.name == f"model-{run.run_id}" and "best" in best.aliases
+    assert json.loads(best.metadata) == {"timesteps": 3 * ROLLOUT}
+    files = {entry.path for entry in best.manifest.contents}
+    assert files == {"best_model.zip", "best_model_vecnormalize.pkl", "config.yml"}
+
+
+def test_the_run_folder_is_uploaded_without_what_is_too_large(trained):
+    run, run_folder = trained
+    (zipped,) = [artifact for artifact in run.artifacts if artifact.type == "run-folder"]
+    assert json.loads(zipped.metadata)["left_out"] == ["replay_buffer.pkl (3.0 MB)"]
+    assert zipped.name == f"run-{run.run_id}"
+    assert json.loads((run_folder / "tracking.json").read_text())["id"] == run.run_id
+
+
+def test_the_dashboard_is_written_beside_the_run(trained):
+    _, run_folder = trained
+    layout = json.loads((run_folder / "dashboard.json").read_text())
+    panels = {
+        metric: panel for section in layout["sections"] for panel in section["panels"] for metric in panel["metrics"]
+    }
+    assert panels["train/entropy_loss"]["low"] == pytest.approx(-math.log(2))
+    assert panels["env/obs_hist"]["kind"] == "histogram"
+
+
+class Fail(BaseCallback):
+    def __init__(self, error):
+        super().__init__()
+        self._error = error
+
+    def _on_step(self):
+        return True
+
+    def _on_rollout_end(self):
+        if self.num_timesteps > ROLLOUT:
+            raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "end"),
+    [(ValueError("broken"), 1, "ValueError: broken"), (KeyboardInterrupt(), 255, "interrupted")],
+)
+def test_a_run_is_finished_after_errors_and_ctrl_c(folder, error, exit_code, end):
+    notes = type(error).__name__
+    with pytest.raises(type(error)), Tracking(notes=notes) as tracking:
+        make_model().learn(4 * ROLLOUT, callback=[tracking, Fail(error)])
+    tracking.close()
+    (run,) = runs_of(folder, notes)
+    assert (run.exit_code, run.summary["end"], run.project) == (exit_code, end, "sb3")
+    assert [step for step, _ in run.curve("rollout/ep_len_mean")] == [ROLLOUT]
+    assert wandb.run is None
+
+
+def test_ctrl_c_that_somebody_caught_and_a_run_that_nobody_closed_are_told_apart(folder):
+    caught, forgotten, other = (Tracking(notes=notes) for notes in ("caught", "forgotten", "other"))
+    with pytest.raises(KeyboardInterrupt):
+        make_model().learn(4 * ROLLOUT, callback=[caught, Fail(KeyboardInterrupt())])
+    caught.close()  # as RL Zoo's finally block
+    with pytest.raises(ValueError):
+        make_model().learn(4 * ROLLOUT, callback=[forgotten, Fail(ValueError())])
+    make_model().learn(2 * ROLLOUT, callback=other)
+    ends = {
+        notes: (run.exit_code, len(run.rows_with("time/fps")))
+        for notes in ("caught", "forgotten", "other")
+        for run in runs_of(folder, notes)
+    }
+    assert ends == {"caught": (255, 1), "forgotten": (1, 1), "other": (0, 2)}
+
+
+def test_a_run_that_stays_open_for_the_final_model_goes_on_in_the_next_training(folder, tmp_path):
+    tracking = Tracking(str(tmp_path), notes="open", finish=False)
+    model = make_model()
+    alerts = Alerts(
+        add={"long": {"metric": "rollout/ep_len_mean", "above": 1, "window": 1, "advice": "Stop it."}}, verbose=0
+    )
+    model.learn(ROLLOUT, callback=[alerts, tracking])
+    model.learn(ROLLOUT, callback=[alerts, tracking], reset_num_timesteps=False)
+    model.save(tmp_path / "last_model")
+    tracking.close()
+    (run,) = runs_of(folder, "open")
+    assert [step for step, _ in run.curve("time/fps")] == [ROLLOUT, 2 * ROLLOUT]
+    assert [step for step, _ in run.curve("time/last_model")] == [2 * ROLLOUT]
+    assert ["Stop it." in text for _, text, _ in run.alerts].count(True) == 1
+    assert run.exit_code == 0
+
+
+def test_an_open_run_that_reads_tensorboard_gets_what_is_missing_and_nothing_twice(folder, tmp_path):
+    # As sync_tensorboard=True does it, but that looks for the folder for ten seconds
+    wandb.tensorboard.patch(root_logdir=str(tmp_path / "PPO_1"))
+    opened = wandb.init(project="theirs", name="their-name", notes="given")
+    try:
+        model = make_model(tensorboard_log=str(tmp_path))
+        model.learn(3 * ROLLOUT, callback=Tracking(project="ours"))
+    finally:
+        wandb.tensorboard.unpatch()
+        opened.finish()
+    (run,) = runs_of(folder, "given")
+    assert (run.project, run.name, run.exit_code) == ("theirs", "their-name", 0)
+    expected = [ROLLOUT * n for n in (1, 2, 3)]
+    assert [step for step, _ in run.curve("rollout/ep_len_mean", "global_step")] == expected
+    assert [step for step, _ in run.curve("time/iterations", "global_step")] == expected
+    assert run.step_metrics["*"] == "global_step"
+    assert run.config["env_id"] == "CartPole-v1"
+
+
+def test_a_program_that_dies_leaves_a_finished_run(folder):
+    program = """
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import ConvertCallback
+from sb3_ext.callbacks.tracking import Tracking
+PPO("MlpPolicy", "CartPole-v1", n_steps=64, device="cpu").learn(
+    128, callback=[Tracking(notes="dies"), ConvertCallback(lambda local, _: local["self"].num_timesteps < 70 or 1 / 0)]
+)
+"""
+    died = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert died.returncode == 1 and "ZeroDivisionError" in died.stderr
+    (run,) = runs_of(folder, "dies")
+    assert (run.exit_code, run.summary["end"]) == (1, "ZeroDivisionError: division by zero")
+
+
+def ranges(model, *names):
+    layout = dashboard({TIMESTEPS, *names}, model)
+    assert isinstance(layout, Dashboard)
+    panels = {panel.metrics: panel for section in layout.sections for panel in section.panels}
+    return {name: (panels[(name,)].low, panels[(name,)].high) for name in names}
+
+
+def test_ranges_of_the_dashboard_come_from_the_spaces():
+    box = spaces.Box(np.array([-1, -3], np.float32), np.array([2, 2], np.float32))
+    observations = spaces.Box(0.0, 5.0, (3,), np.float32)
+    names = ("policy/action_mean", "env/obs_mean", "policy/entropy", "train/clip_fraction", "rollout/ep_rew_mean")
+    continuous = PPO("MlpPolicy", DummyVecEnv([lambda: RandomEnv(observations, box)]), device="cpu")
+    assert ranges(continuous, *names) == {
+        "policy/action_mean": (-3.0, 2.0),
+        "env/obs_mean": (0.0, 5.0),
+        "policy/entropy": (None, None),
+        "train/clip_fraction": (0.0, 1.0),
+        "rollout/ep_rew_mean": (None, None),
+    }
+    discrete = PPO("MlpPolicy", DummyVecEnv([lambda: RandomEnv(observations, spaces.Discrete(3))]), device="cpu")
+    assert ranges(discrete, "policy/entropy")["policy/entropy"] == (0.0, pytest.approx(math.log(3)))
+    assert ranges(discrete, "policy/action_mean")["policy/action_mean"] == (0.0, 2.0)
+
+
+def test_panels_are_sorted_by_what_they_tell():
+    model = make_model()
+    losses = [f"train/scaled_{loss}_loss" for loss in ("policy", "value", "entropy")]
+    names = [
+        "own/number",
+        "video/agent",
+        "time/iterations",
+        "eval/step",
+        "eval/mean_reward",
+        "rollout/ep_rew_mean",
+        *losses,
+    ]
+    layout = dashboard(names, model)
+    assert layout.title == "ppo on CartPole-v1"
+    sections = {section.title: section for section in layout.sections}
+    assert list(sections) == ["Main curves", "Rollouts", "Evaluation", "Updates", "Time", "own", "Videos"]
+    assert [panel.metrics[0] for panel in sections["Main curves"].panels] == ["rollout/ep_rew_mean", "eval/mean_reward"]
+    assert [set(panel.metrics) for panel in sections["Updates"].panels] == [set(losses)]
+    assert [panel.x for panel in sections["Evaluation"].panels] == ["eval/step"]
+    assert sections["Videos"].panels[0].kind == "media"
+
+
+@pytest.fixture
+def zipped(tmp_path):
+    run_folder = tmp_path / "there" / "CartPole-v1_1"
+    (run_folder / "wandb").mkdir(parents=True)
+    (run_folder / "wandb" / "debug.log").write_text("not part of the run")
+    (run_folder / "model.zip").write_bytes(b"weights")
+    (run_folder / "large.pkl").write_bytes(bytes(2_000_000))
+    run_file = {"id": "abc", "algo": "ppo", "folder": "CartPole-v1_1"}
+    (run_folder / "tracking.json").write_text(json.dumps(run_file))
+    return zip_run(run_folder, tmp_path / "run.zip", max_mb=1)
+
+
+def test_the_zip_of_a_run_says_what_is_not_in_it(zipped):
+    assert zipped.left_out == ("large.pkl (2.0 MB)",)
+    with zipfile.ZipFile(zipped.path) as archive:
+        assert set(archive.namelist()) == {"model.zip", "tracking.json", "left_out.txt"}
+
+
+def test_an_old_run_comes_back_beside_others_of_the_same_name(zipped, tmp_path):
+    taken = tmp_path / "logs" / "ppo" / "CartPole-v1_1"
+    taken.mkdir(parents=True)
+    with pytest.warns(UserWarning, match="large.pkl"):
+        folder = unpack_run(zipped.path, tmp_path / "logs")
+    assert folder == tmp_path / "logs" / "ppo" / "CartPole-v1_2"
+    assert (folder / "model.zip").read_bytes() == b"weights"
+    assert not list(taken.iterdir())
+
+
+def test_a_run_is_downloaded_only_when_it_is_not_here(zipped, tmp_path):
+    asked = []
+
+    class Server:
+        """Stands in for W&B's: gives out the zip."""
+
+        def artifact(self, name, type):
+            asked.append((name, type))
+            return self
+
+        def download(self, root):
+            Path(root, "run.zip").write_bytes(zipped.path.read_bytes())
+            return root
+
+    with pytest.warns(UserWarning, match="large.pkl"):
+        first = download_run("https://wandb.ai/me/landers/runs/abc?nw=1", tmp_path / "logs", api=Server())
+    assert first == download_run("me/landers/abc", tmp_path / "logs", api=Server())
+    assert asked == [("me/landers/run-abc:latest", "run-folder")]
+    with pytest.raises(ValueError, match="entity/project/run id"):
+        download_run("abc", tmp_path / "logs")
+
+
+def test_a_config_may_be_short_or_long(monkeypatch):
+    monkeypatch.delenv("WANDB_PROJECT", raising=False)
+    assert read_tracking(None) is None and read_tracking(False) is None
+    assert read_tracking(True) == TrackingConfig()
+    long = read_tracking({"project": "p", "tags": "one", "gradients": False, "upload_mb": "1e3", "mode": "offline"})
+    assert long == TrackingConfig(project="p", tags=("one",), gradients=0, upload_mb=1000.0, mode="offline")
+    assert TrackingConfig().chosen_project == "sb3"
+    monkeypatch.setenv("WANDB_PROJECT", "from-outside")
+    assert TrackingConfig().chosen_project == "from-outside"
+    assert TrackingConfig(project="p").make_callback(finish=False).config.project == "p"
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({"projekt": "p"}, "did you mean 'project'"),
+        ({"mode": "ofline"}, "did you mean 'offline'"),
+        ({"tags": [1]}, "must be a list of texts"),
+        ({"gradients": 0.5}, "must be true, false or a whole number"),
+        ({"upload_mb": -1}, "must be a number of megabytes"),
+        ({"videos": "yes"}, "must be True or False"),
+        ({"project": 3}, "must be a text"),
+        ("landers", "must be true, false or keys with values"),
+    ],
+)
+def test_mistakes_in_a_config_are_told(written, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        read_tracking(written)

@@ -1,0 +1,115 @@
+"""Reads what Weights & Biases wrote in offline mode: the records of a ``.wandb`` file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wandb.proto.wandb_internal_pb2 import Record
+
+#: The file is a LevelDB log: blocks of this size, in which each piece of a record has a head
+_BLOCK, _HEAD = 32768, 7
+#: Pieces that a record ends with: all of it, and its last one
+_FULL, _LAST = 1, 4
+
+
+@dataclass
+class OfflineRun:
+    """What one run wrote."""
+
+    project: str = ""
+    run_id: str = ""
+    name: str = ""
+    group: str = ""
+    notes: str = ""
+    tags: list[str] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    #: Rows in their order
+    history: list[dict[str, Any]] = field(default_factory=list)
+    #: Names of x axes, by metric or pattern
+    step_metrics: dict[str, str] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    #: Titles, texts and levels
+    alerts: list[tuple[str, str, str]] = field(default_factory=list)
+    artifacts: list[Any] = field(default_factory=list)
+    #: ``None`` when the run was not finished
+    exit_code: int | None = None
+
+    def rows_with(self, name: str) -> list[dict[str, Any]]:
+        return [row for row in self.history if name in row]
+
+    def curve(self, name: str, x: str = "time/total_timesteps") -> list[tuple[Any, Any]]:
+        return [(row[x], row[name]) for row in self.rows_with(name)]
+
+
+def read_runs(folder: Path) -> list[OfflineRun]:
+    """
+    :param folder: that has the folder ``wandb``
+    :return: its runs, the oldest first
+    """
+    files = sorted(folder.glob("wandb/offline-run-*/*.wandb"), key=lambda path: path.stat().st_mtime_ns)
+    return [read_run(path) for path in files]
+
+
+def read_run(path: Path) -> OfflineRun:
+    run = OfflineRun()
+    for payload in _payloads(path.read_bytes()):
+        record = Record()
+        record.ParseFromString(payload)
+        kind = record.WhichOneof("record_type")
+        content = getattr(record, kind) if kind else None
+        if kind == "run":
+            _read_start(run, content)
+        elif kind == "config":
+            run.config.update(_values(content.update))
+        elif kind == "history":
+            run.history.append(_values(content.item))
+        elif kind == "metric":
+            run.step_metrics[content.name or content.glob_name] = content.step_metric
+        elif kind == "summary":
+            run.summary.update(_values(content.update))
+        elif kind == "alert":
+            run.alerts.append((content.title, content.text, content.level))
+        elif kind == "artifact":
+            run.artifacts.append(content)
+        elif kind == "exit":
+            run.exit_code = content.exit_code
+    return run
+
+
+def _read_start(run: OfflineRun, content: Any) -> None:
+    run.project, run.run_id, run.name = content.project, content.run_id, content.display_name
+    run.group, run.notes, run.tags = content.run_group, content.notes, list(content.tags)
+    run.config.update(_values(content.config.update))
+
+
+def _values(items: Any) -> dict[str, Any]:
+    """Histograms and the like come in pieces, with the path to each."""
+    values: dict[str, Any] = {}
+    for item in items:
+        *path, last = [item.key] if item.key else item.nested_key
+        place = values
+        for name in path:
+            place = place.setdefault(name, {})
+        place[last] = json.loads(item.value_json)
+    return values
+
+
+def _payloads(data: bytes) -> Iterator[bytes]:
+    at, pieces = _HEAD, []
+    while at + _HEAD <= len(data):
+        room = _BLOCK - at % _BLOCK
+        length, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
+        if room < _HEAD or kind == 0:
+            at += room  # the rest of a block is empty
+            continue
+        if at + _HEAD + length > len(data):
+            return  # not all of it is written yet
+        pieces.append(data[at + _HEAD : at + _HEAD + length])
+        at += _HEAD + length
+        if kind in (_FULL, _LAST):
+            yield b"".join(pieces)
+            pieces = []
