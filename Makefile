@@ -34,8 +34,8 @@ train: $(READY)  ## train an agent, say its score and how to watch it: make trai
 	$(BIN)/python -m rl_zoo3.train --algo $(ALGO) --env $(ENV) --seed $(SEED) --num-threads $(THREADS) -f logs $(ARGS)
 	$(BIN)/python scripts/score.py --algo $(ALGO) --env $(ENV) -f logs --python $(BIN)/python
 
-test: lint type  ## lint, types and tests; about 10 minutes on 2 cores
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+test: lint type  ## lint, types and tests; about 15 minutes on 2 cores
+	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-slow: $(READY)  ## the learning runs that take minutes each
 	$(BIN)/python -m pytest -m slow $(ARGS)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 import warnings
 import weakref
@@ -24,7 +25,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 import gymnasium as gym
@@ -171,7 +171,8 @@ def _start(connection: int, setup: Path, words: Path) -> subprocess.Popen[bytes]
 def _close(owner: int, process: subprocess.Popen[bytes], connection: Connection, folder: Path) -> None:
     if os.getpid() != owner:
         return  # a fork of the owner has ended
-    connection.close()  # which it notices at once
+    connection.close()
+    process.terminate()
     try:
         process.wait(_CLOSE_TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -203,33 +204,52 @@ def run(connection: int, setup: str) -> None:
     pipe = Connection(connection)
     requests: queue.SimpleQueue[Snapshot] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, requests, os.getppid()), daemon=True).start()
-    evaluate: Callable[[Snapshot], Any]
     try:
-        evaluate = _prepare(Path(setup))
+        _serve(pipe, requests, Path(setup))
+    finally:
+        shutil.rmtree(Path(setup).parent, ignore_errors=True)
+
+
+def _serve(pipe: Connection, requests: queue.SimpleQueue[Snapshot], file: Path) -> None:
+    env = None
+    failure = ""
+    try:
+        setup = _unpack(file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the training's own environments warn too
+            env = setup.make_env()
+        link_to_training(env, setup.gamma)
+        if setup.seed is not None:
+            set_random_seed(setup.seed)
     except Exception:
         failure = traceback.format_exc()
-        evaluate = lambda snapshot: failure  # noqa: E731
-    while True:
-        snapshot = requests.get()
-        try:
-            answer = evaluate(snapshot)
-        except Exception:
-            answer = traceback.format_exc()
-        pipe.send_bytes(pickle.dumps(answer))
+    signal.signal(signal.SIGTERM, _exit)  # from now on there is something to close
+    try:
+        while True:
+            snapshot = requests.get()
+            answer: Scores | str = failure
+            if env is not None and not failure:
+                try:
+                    answer = snapshot.score(setup.algorithm, env, setup.score_agent)
+                except Exception:
+                    answer = traceback.format_exc()
+            pipe.send_bytes(pickle.dumps(answer))
+    finally:
+        if env is not None:
+            env.close()
 
 
-def _prepare(file: Path) -> Callable[[Snapshot], Scores]:
+def _exit(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one is enough
+    sys.exit()
+
+
+def _unpack(file: Path) -> EvaluationSetup:
     specs, setup = pickle.loads(file.read_bytes())
     for packed in specs:
         spec = pickle.loads(packed)
         gym.registry.setdefault(spec.id, spec)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the training's own environments warn too
-        env = setup.make_env()
-    link_to_training(env, setup.gamma)
-    if setup.seed is not None:
-        set_random_seed(setup.seed)
-    return lambda snapshot: snapshot.score(setup.algorithm, env, setup.score_agent)
+    return setup
 
 
 def _listen(pipe: Connection, requests: queue.SimpleQueue[Snapshot], parent: int) -> None:
@@ -240,4 +260,6 @@ def _listen(pipe: Connection, requests: queue.SimpleQueue[Snapshot], parent: int
                 requests.put(pickle.loads(pipe.recv_bytes()))
     except (EOFError, OSError):
         pass
-    os._exit(0)
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+    time.sleep(_CLOSE_TIMEOUT)
+    os._exit(1)

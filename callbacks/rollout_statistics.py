@@ -132,9 +132,8 @@ def value_statistics(buffer: RolloutBuffer) -> dict[str, float]:
     :return: of its returns, its values, and how far they are apart
     """
     returns, values = thinned(buffer.returns, buffer.n_envs), thinned(buffer.values, buffer.n_envs)
-    # What all algorithms mean by it, before they normalise: REINFORCE's buffer has no advantages of its own yet
-    advantage = summarize(returns - values)
-    value = summarize(values)
+    # Advantages as all algorithms mean them, before they normalise: REINFORCE's buffer has none of its own yet
+    advantage, value = summarize(returns - values), summarize(values)
     return {
         **advantage.named("rollout/advantage"),
         **summarize(returns).named("rollout/return"),

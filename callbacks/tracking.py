@@ -96,10 +96,13 @@ class Tracking(BaseCallback):
         self._can_upload = True
         self._has_dashboard = False
         self._next_look = 0.0
-        self._next_gradients = 0.0
+        self._next_gradients = float("inf")
         self._alerted: dict[str, float] = {}
 
     def _on_training_start(self) -> None:
+        if Tracking._open is not self and Tracking._open in self._callbacks():
+            warnings.warn("This training is tracked already: the second Tracking callback does nothing.", stacklevel=2)
+            return
         if self._run is None or not self._is_over:
             self._close_what_was_left_open()
             self._start()
@@ -108,7 +111,7 @@ class Tracking(BaseCallback):
         if self._writer not in self.logger.output_formats:
             self.logger.output_formats.append(self._writer)
         if self.config.alerts:
-            for callback in _nested(self.locals["callback"]):
+            for callback in self._callbacks():
                 if isinstance(callback, Alerts) and self.alert not in callback.listeners:
                     callback.listeners.append(self.alert)
         self._next_gradients = self._after(self.num_timesteps)
@@ -124,6 +127,8 @@ class Tracking(BaseCallback):
         atexit.register(self._at_exit)
         synced = given is not None and _is_synced(self.logger.output_formats)
         self._writer = WandbWriter(run, synced)
+        if given is not None:
+            self._warn_of_unused_options(given)
         run.config.update(describe_run(self.model, algo, env_id, self._hyperparams), allow_val_change=True)
         folder = self._folder or self._folder_of_evaluation()
         self._files = None
@@ -151,13 +156,30 @@ class Tracking(BaseCallback):
             settings=settings,
         )
 
+    def _warn_of_unused_options(self, run: Run) -> None:
+        options = ("project", "entity", "group", "notes", "name", "mode")
+        given = {name: getattr(self.config, name) for name in options}
+        unused = [name for name, value in given.items() if value is not None and value != getattr(run, name, None)]
+        if unused:
+            warnings.warn(
+                f"tracking: {', '.join(unused)}: not used, as the run {run.name!r} was open already, in the "
+                f"project {run.project!r}. Leave --track out, or give it these options.",
+                stacklevel=2,
+            )
+        if self.config.tags:
+            run.tags = (*(run.tags or ()), *self.config.tags)
+
     def _close_what_was_left_open(self) -> None:
         """A training that ended with an error, and nobody closed its run: this one must not go into it."""
         if Tracking._open is not None:
             Tracking._open.close(RuntimeError("The training did not end: another one was started."))
 
+    def _callbacks(self) -> list[BaseCallback]:
+        """All of the training."""
+        return list(_nested(self.locals.get("callback")))
+
     def _folder_of_evaluation(self) -> Path | None:
-        for callback in _nested(self.locals["callback"]):
+        for callback in self._callbacks():
             if isinstance(callback, EvalCallback) and callback.best_model_save_path is not None:
                 return Path(callback.best_model_save_path)
         return None

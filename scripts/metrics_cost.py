@@ -5,8 +5,9 @@ python scripts/metrics_cost.py --turns 2000 --clock cpu            # on a machin
 python scripts/metrics_cost.py --algo ppo --env LunarLander-v3 --turns 20
 python scripts/metrics_cost.py --callbacks sb3_ext.callbacks.metrics.Metrics sb3_ext.callbacks.alerts.Alerts
 
-Hyperparameters are those of the algorithm's file. The figure is the median, over the turns, of the time with callbacks
-divided by that without, with the quartiles of ten equal parts of the turns. Rows are made, completed and remembered,
+Hyperparameters are those of the algorithm's file. Twenty turns are a round: what is
+done in some turns only counts too. The figure is the median, over the rounds, of the time with callbacks divided by
+that without, with the quartiles. Rows are made, completed and remembered,
 and written nowhere: what a table, a file or a tracker costs is not in it.
 """
 
@@ -24,8 +25,8 @@ import torch as th
 
 METRICS = "sb3_ext.callbacks.metrics.Metrics"
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
-#: Turns at the start that don't count
-WARM_UP = 10
+#: Turns at the start that don't count, and those of a round
+WARM_UP, ROUND = 10, 20
 
 
 class Side:
@@ -70,7 +71,7 @@ def make_callbacks(paths: list[str]) -> list[Any]:
 
 
 def compare(args: argparse.Namespace) -> tuple[list[float], float]:
-    """The ratio of each turn, with callbacks over without, and the median seconds without."""
+    """The ratio of each round, with callbacks over without, and the mean seconds of a turn without."""
     from sb3_ext.cli.speed import make_model
 
     hyperparams = {"fast": "alone"} if args.alone else {}
@@ -78,14 +79,14 @@ def compare(args: argparse.Namespace) -> tuple[list[float], float]:
     with make_model(args.algo, args.env, hyperparams) as bare, make_model(args.algo, args.env, hyperparams) as watched:
         th.set_num_threads(1)
         without, with_them = Side(bare, [], clock), Side(watched, make_callbacks(args.callbacks), clock)
-        ratios, seconds = [], []
+        taken: dict[Side, list[float]] = {without: [], with_them: []}
         for number in range(WARM_UP + args.turns):
-            order = (without, with_them) if number % 2 == 0 else (with_them, without)
-            taken = {side: side.turn() for side in order}
-            if number >= WARM_UP:
-                ratios.append(taken[with_them] / taken[without])
-                seconds.append(taken[without])
-    return ratios, statistics.median(seconds)
+            for side in (without, with_them) if number % 2 == 0 else (with_them, without):
+                taken[side].append(side.turn())
+    starts = range(WARM_UP, WARM_UP + args.turns, ROUND)
+    sums = {side: [sum(seconds[start : start + ROUND]) for start in starts] for side, seconds in taken.items()}
+    ratios = [ours / bare for ours, bare in zip(sums[with_them], sums[without], strict=True)]
+    return ratios, sum(sums[without]) / args.turns
 
 
 def parse_args() -> argparse.Namespace:
@@ -102,11 +103,10 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     args = parse_args()
     ratios, seconds = compare(args)
-    parts = [statistics.median(ratios[start::10]) for start in range(10)]
-    low, _, high = statistics.quantiles(parts, n=4)
+    low, middle, high = statistics.quantiles(ratios, n=4)
     what = ", ".join(path.rpartition(".")[2] for path in args.callbacks)
     print(
-        f"{what} on {args.env} with {args.algo}: {statistics.median(ratios) - 1:+.2%} ({low - 1:+.2%} to "
+        f"{what} on {args.env} with {args.algo}: {middle - 1:+.2%} ({low - 1:+.2%} to "
         f"{high - 1:+.2%}), {args.turns} turns of {1e3 * seconds:.1f} ms without, {args.clock} time, load average "
         f"{os.getloadavg()[0]:.1f}"
     )

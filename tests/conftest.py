@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import hypothesis
 import numpy as np
 import pytest
 import torch as th
+from filelock import FileLock
 from gymnasium import spaces
 from wheel_env import WheelEnv
 
@@ -78,12 +80,22 @@ def closing():
 
 
 @pytest.fixture(scope="session")
-def wheel_env(tmp_path_factory):
+def wheel(tmp_path_factory):
+    """The built wheel, once for all processes of a test run."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # which the processes have in common
+    with FileLock(folder / "wheel.lock"):
+        if not list(folder.glob("*.whl")):
+            command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, PROJECT]
+            subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="session")
+def wheel_env(wheel, tmp_path_factory):
     """A fresh virtual environment with the built wheel, as a user has it after ``pip install sb3-ext``."""
-    root = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", root, PROJECT]
-    subprocess.run(command, check=True, capture_output=True)
-    env = WheelEnv(root / "venv")
-    (wheel,) = root.glob("*.whl")
+    env = WheelEnv(tmp_path_factory.mktemp("wheel") / "venv")
     env.install(wheel)
     return env

@@ -64,7 +64,7 @@ def make_model(algorithm, action="Discrete", observation="Box", env=None, **kwar
     if issubclass(algorithm, (PPO, MaskablePPO, RecurrentPPO)):
         kwargs = {"n_steps": 16, "batch_size": 16, "n_epochs": 2, **kwargs}
     elif algorithm in (DQN, SAC):
-        kwargs = {"buffer_size": 1000, "learning_starts": 10, **kwargs}
+        kwargs = {"buffer_size": 1000, "learning_starts": 10, "policy_kwargs": {"net_arch": [16]}, **kwargs}
     else:
         kwargs = {"n_steps": 16, **kwargs}
     return algorithm(policy, env, seed=0, device="cpu", **kwargs)

@@ -84,7 +84,9 @@ def test_every_action_space_has_its_statistics_and_its_histogram(algorithm, acti
     ],
 )
 def test_every_algorithm_has_what_makes_sense_for_it(algorithm, action, more):
-    kwargs = {"policy_kwargs": {"activation_fn": th.nn.ReLU}} if algorithm is RecurrentPPO else {}
+    kwargs = {}
+    if algorithm is RecurrentPPO:
+        kwargs = {"policy_kwargs": {"activation_fn": th.nn.ReLU, "lstm_hidden_size": 8}}
     recorder = rows_of_training(make_model(algorithm, action, **kwargs), steps=112)
     row = [row for row in recorder.rows if "time/fps" in row][-1]
     expected = TIME | ENV | ACTIONS | more | {"rollout/score_best", "rollout/score_auc"}

@@ -22,8 +22,8 @@ def collected_of(observations, actions=None, n_axes=2):
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_a_summary_is_what_numpy_says(offset):
     numbers = RNG.normal(size=1000) + offset
-    summary = summarize(numbers)
-    assert summary == pytest.approx((numbers.mean(), numbers.std(), numbers.min(), numbers.max()))
+    expected = pytest.approx((numbers.mean(), numbers.std(), numbers.min(), numbers.max()))
+    assert summarize(numbers) == expected
 
 
 def test_a_summary_of_numbers_that_are_not_finite_does_not_raise():

@@ -1,0 +1,145 @@
+"""What needs no run on Weights & Biases: dashboards, zips of run folders, and how tracking is written in a config."""
+
+import json
+import math
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import RandomEnv
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sb3_ext.callbacks.tracking_config import TrackingConfig, read_tracking
+from sb3_ext.callbacks.wandb_dashboard import Dashboard, dashboard
+from sb3_ext.callbacks.wandb_files import download_run, unpack_run, zip_run
+from sb3_ext.callbacks.wandb_writer import TIMESTEPS
+
+
+def ranges(model, *names):
+    layout = dashboard({TIMESTEPS, *names}, model)
+    assert isinstance(layout, Dashboard)
+    panels = {panel.metrics: panel for section in layout.sections for panel in section.panels}
+    return {name: (panels[(name,)].low, panels[(name,)].high) for name in names}
+
+
+def test_ranges_of_the_dashboard_come_from_the_spaces():
+    box = spaces.Box(np.array([-1, -3], np.float32), np.array([2, 2], np.float32))
+    observations = spaces.Box(0.0, 5.0, (3,), np.float32)
+    names = ("policy/action_mean", "env/obs_mean", "policy/entropy", "train/clip_fraction", "rollout/ep_rew_mean")
+    continuous = PPO("MlpPolicy", DummyVecEnv([lambda: RandomEnv(observations, box)]), device="cpu")
+    assert ranges(continuous, *names) == {
+        "policy/action_mean": (-3.0, 2.0),
+        "env/obs_mean": (0.0, 5.0),
+        "policy/entropy": (None, None),
+        "train/clip_fraction": (0.0, 1.0),
+        "rollout/ep_rew_mean": (None, None),
+    }
+    discrete = PPO("MlpPolicy", DummyVecEnv([lambda: RandomEnv(observations, spaces.Discrete(3))]), device="cpu")
+    assert ranges(discrete, "policy/entropy")["policy/entropy"] == (0.0, pytest.approx(math.log(3)))
+    assert ranges(discrete, "policy/action_mean")["policy/action_mean"] == (0.0, 2.0)
+
+
+def test_panels_are_sorted_by_what_they_tell():
+    model = PPO("MlpPolicy", make_vec_env("CartPole-v1"), device="cpu")
+    losses = [f"train/scaled_{loss}_loss" for loss in ("policy", "value", "entropy")]
+    names = [
+        "own/number",
+        "video/agent",
+        "time/iterations",
+        "eval/step",
+        "eval/mean_reward",
+        "rollout/ep_rew_mean",
+        *losses,
+    ]
+    layout = dashboard(names, model)
+    assert layout.title == "ppo on CartPole-v1"
+    sections = {section.title: section for section in layout.sections}
+    assert list(sections) == ["Main curves", "Rollouts", "Evaluation", "Updates", "Time", "own", "Videos"]
+    assert [panel.metrics[0] for panel in sections["Main curves"].panels] == ["rollout/ep_rew_mean", "eval/mean_reward"]
+    assert [set(panel.metrics) for panel in sections["Updates"].panels] == [set(losses)]
+    assert [panel.x for panel in sections["Evaluation"].panels] == ["eval/step"]
+    assert sections["Videos"].panels[0].kind == "media"
+
+
+@pytest.fixture
+def zipped(tmp_path):
+    run_folder = tmp_path / "there" / "CartPole-v1_1"
+    (run_folder / "wandb").mkdir(parents=True)
+    (run_folder / "wandb" / "debug.log").write_text("not part of the run")
+    (run_folder / "model.zip").write_bytes(b"weights")
+    (run_folder / "large.pkl").write_bytes(bytes(2_000_000))
+    run_file = {"id": "abc", "algo": "ppo", "folder": "CartPole-v1_1"}
+    (run_folder / "tracking.json").write_text(json.dumps(run_file))
+    return zip_run(run_folder, tmp_path / "run.zip", max_mb=1)
+
+
+def test_the_zip_of_a_run_says_what_is_not_in_it(zipped):
+    assert zipped.left_out == ("large.pkl (2.0 MB)",)
+    with zipfile.ZipFile(zipped.path) as archive:
+        assert set(archive.namelist()) == {"model.zip", "tracking.json", "left_out.txt"}
+
+
+def test_an_old_run_comes_back_beside_others_of_the_same_name(zipped, tmp_path):
+    taken = tmp_path / "logs" / "ppo" / "CartPole-v1_1"
+    taken.mkdir(parents=True)
+    with pytest.warns(UserWarning, match="large.pkl"):
+        folder = unpack_run(zipped.path, tmp_path / "logs")
+    assert folder == tmp_path / "logs" / "ppo" / "CartPole-v1_2"
+    assert (folder / "model.zip").read_bytes() == b"weights"
+    assert not list(taken.iterdir())
+
+
+def test_a_run_is_downloaded_only_when_it_is_not_here(zipped, tmp_path):
+    asked = []
+
+    class Server:
+        """Stands in for W&B's: gives out the zip."""
+
+        def artifact(self, name, type):
+            asked.append((name, type))
+            return self
+
+        def download(self, root):
+            Path(root, "run.zip").write_bytes(zipped.path.read_bytes())
+            return root
+
+    with pytest.warns(UserWarning, match="large.pkl"):
+        first = download_run("https://wandb.ai/me/landers/runs/abc?nw=1", tmp_path / "logs", api=Server())
+    assert first == download_run("me/landers/abc", tmp_path / "logs", api=Server())
+    assert asked == [("me/landers/run-abc:latest", "run-folder")]
+    with pytest.raises(ValueError, match="entity/project/run id"):
+        download_run("abc", tmp_path / "logs")
+
+
+def test_a_config_may_be_short_or_long(monkeypatch):
+    monkeypatch.delenv("WANDB_PROJECT", raising=False)
+    assert read_tracking(None) is None and read_tracking(False) is None
+    assert read_tracking(True) == TrackingConfig()
+    long = read_tracking({"project": "p", "tags": "one", "gradients": False, "upload_mb": "1e3", "mode": "offline"})
+    assert long == TrackingConfig(project="p", tags=("one",), gradients=0, upload_mb=1000.0, mode="offline")
+    assert TrackingConfig().chosen_project == "sb3"
+    monkeypatch.setenv("WANDB_PROJECT", "from-outside")
+    assert TrackingConfig().chosen_project == "from-outside"
+    assert TrackingConfig(project="p").make_callback(finish=False).config.project == "p"
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({"projekt": "p"}, "did you mean 'project'"),
+        ({"mode": "ofline"}, "did you mean 'offline'"),
+        ({"tags": [1]}, "must be a list of texts"),
+        ({"gradients": 0.5}, "must be true, false or a whole number"),
+        ({"upload_mb": -1}, "must be a number of megabytes"),
+        ({"videos": "yes"}, "must be True or False"),
+        ({"project": 3}, "must be a text"),
+        ("landers", "must be true, false or keys with values"),
+    ],
+)
+def test_mistakes_in_a_config_are_told(written, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        read_tracking(written)
