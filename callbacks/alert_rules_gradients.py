@@ -15,18 +15,20 @@ _ACTOR, _CRITIC, _ALL = "train/grad_norm_actor", "train/grad_norm_critic", "trai
 
 def _grad_exploding(look: Look, n: SimpleNamespace) -> bool | Finding | None:
     """
-    The critic's gradient is as large as the rewards make it, and only its growth tells. The actor's does not depend on
-    the rewards where advantages are normalised.
+    The critic's gradient is as large as the rewards make it: only its growth tells, and a size that no usual rewards
+    lead to. The actor's does not depend on the rewards where advantages are normalised.
     """
     row, normalized = look.row, look.facts.options.get("normalize_advantage", True)
     actor = row.get(_ACTOR)
     if actor is not None and normalized and actor > n.threshold:
-        return Finding(_ACTOR, f"{_ACTOR} is {actor:.3g}")
+        return Finding(_ACTOR, f"{_ACTOR} is {actor:.3g}, above {n.threshold:g}")
     for name in (_ACTOR, _CRITIC, _ALL):
         value, early = row.get(name), look.early(name)
-        if value is None or len(early) < n.compared:
+        if value is None or not math.isfinite(value):
             continue
-        if math.isfinite(value) and value > n.growth * max(early) and value > n.threshold:
+        if value > n.largest:
+            return Finding(name, f"{name} is {value:.3g}, above {n.largest:g}")
+        if len(early) >= n.compared and value > n.growth * max(early) and value > n.threshold:
             return Finding(name, f"{name} is {value:.3g}, and was {max(early):.3g} at most in the first rows")
     return False
 
@@ -45,7 +47,7 @@ RULES = (
         "Lower learning_rate, keep max_grad_norm at 0.5, normalise observations and rewards (normalize: true), set "
         "target_kl (0.02). Where it is the critic's: normalize_values: true (PPOExt) or a lower vf_coef.",
         _grad_exploding,
-        {"threshold": 30.0, "growth": 100.0, "compared": 5, "window": 3},
+        {"threshold": 30.0, "largest": 100_000.0, "growth": 100.0, "compared": 5, "window": 3},
         variants={
             "reinforce": Variant(
                 "Lower learning_rate, keep normalize_returns: rollout and max_grad_norm at 0.5, normalise observations "

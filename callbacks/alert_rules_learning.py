@@ -121,14 +121,14 @@ RULES = (
         f"{_SLOWER} or n_epochs, raise batch_size, or set target_kl (0.02), which ends an update in time. 0.005 to "
         "0.03 is usual.",
         _kl_high,
-        {"threshold": 0.1, "window": 5, "share": 0.8},
+        {"threshold": 0.05, "window": 10, "share": 0.6},
         variants={
             "reinforce": Variant(
                 f"{_SLOWER}: REINFORCE has nothing that bounds an update. Or raise n_steps, and batch_size so that "
                 "fewer steps are made on each rollout.",
                 {"threshold": 0.1},
             ),
-            "a2c": Variant(f"{_SLOWER}, or raise n_steps: A2C has nothing that bounds an update.", {"threshold": 0.05}),
+            "a2c": Variant(f"{_SLOWER}, or raise n_steps: A2C has nothing that bounds an update."),
         },
     ),
     Rule(
@@ -156,7 +156,7 @@ RULES = (
         f"{_SLOWER} or n_epochs; or raise clip_range (0.1 to 0.3 is usual). What is clipped teaches nothing: 0.05 to "
         "0.3 is usual.",
         _clip_high,
-        {"threshold": 0.5, "window": 5, "share": 0.8},
+        {"threshold": 0.35, "window": 10, "share": 0.6},
     ),
     Rule(
         "clip_low",
@@ -192,7 +192,7 @@ RULES = (
         "most of what is learned from was done by an older policy",
         "Raise n_steps, so that most episodes begin and end in one rollout, or lower learning_rate.",
         _importance_low,
-        {"threshold": 0.7, "window": 10, "share": 0.8},
+        {"threshold": 0.85, "window": 10, "share": 0.5},
         algorithms=("reinforce",),
     ),
 )

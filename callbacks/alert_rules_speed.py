@@ -39,6 +39,6 @@ RULES = (
         "else runs (top), how often evaluation, videos and checkpoints come, whether the environment slows down in "
         "later states, and whether memory is full (a replay buffer that swaps).",
         _fps_drop,
-        {"threshold": 0.4, "seconds": 10.0, "compared": 10, "window": 5},
+        {"threshold": 0.4, "seconds": 30.0, "compared": 10, "window": 10},
     ),
 )

@@ -14,11 +14,11 @@ from stable_baselines3.common.callbacks import (
     CallbackList,
     CheckpointCallback,
     EvalCallback,
-    EventCallback,
 )
 
 from sb3_ext.callbacks.checkpoint_recorder import CheckpointRecorder, MakeEnv
 from sb3_ext.callbacks.checkpoints_config import CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import Row, rows_of, scalars
 from sb3_ext.runs.atomic import remove_unfinished, save_model
 from sb3_ext.runs.checkpoint import (
@@ -234,18 +234,7 @@ def _call_on_new_best(evaluation: EvalCallback, owner: Checkpoints) -> None:
 
 
 def _find(kind: type[Any], callback: BaseCallback | None) -> Iterator[Any]:
-    """Callbacks of a kind, also inside of others."""
-    if isinstance(callback, kind):
-        yield callback
-    children: list[BaseCallback | None] = []
-    if isinstance(callback, CallbackList):
-        children += callback.callbacks
-    if isinstance(callback, EventCallback):
-        children.append(callback.callback)
-    if isinstance(callback, EvalCallback):
-        children.append(callback.callback_on_new_best)
-    for child in children:
-        yield from _find(kind, child)
+    return (found for found in all_of(callback) if isinstance(found, kind))
 
 
 def _known(values: Mapping[str, float], step: int) -> dict[str, Metric]:

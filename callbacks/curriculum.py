@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.callbacks.nested import all_of
 from sb3_ext.wrappers.curriculum import STAGE_KEY
 from sb3_ext.wrappers.curriculum_config import CurriculumConfig, Stage, read_curriculum
 
@@ -178,11 +179,8 @@ class Curriculum(BaseCallback):
 
     def _eval_envs(self) -> Iterator[VecEnv]:
         """Those of the callbacks that this one was given to ``learn`` with."""
-        callbacks = [self.locals.get("callback")]
-        for callback in callbacks:
-            if isinstance(callback, CallbackList):
-                callbacks += callback.callbacks
-            elif isinstance(callback, EvalCallback) and callback.eval_env.has_attr("stage"):
+        for callback in all_of(self.locals.get("callback")):
+            if isinstance(callback, EvalCallback) and callback.eval_env.has_attr("stage"):
                 yield callback.eval_env
 
     def _check_envs(self) -> None:

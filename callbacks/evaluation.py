@@ -18,7 +18,7 @@ from typing_extensions import Self
 from sb3_ext.callbacks.evaluation_background import BackgroundEvaluation
 from sb3_ext.callbacks.evaluation_config import EvaluationConfig, config_of
 from sb3_ext.callbacks.evaluation_env import EnvRecipe, NotThereYet
-from sb3_ext.callbacks.evaluation_results import log_late, log_now, metrics_of, save_evaluations, tell
+from sb3_ext.callbacks.evaluation_results import log_late, log_now, metrics_of, save_evaluations, tell, tell_skipped
 from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.snapshot import ScoreAgent, Snapshot, SnapshotFolder
 from sb3_ext.callbacks.solved import Goal
@@ -163,8 +163,7 @@ class Evaluation(EvalCallback):
     def _on_training_start(self) -> None:
         super()._on_training_start()
         self.close()
-        self.skipped = 0
-        self._ends_here = False
+        self.skipped, self._ends_here = 0, False
         self._goal = Goal(self.config, self.eval_env)
         self._due = self._next_due() if self._goal.has_begun else math.inf
         if self.config.process:
@@ -305,12 +304,9 @@ class Evaluation(EvalCallback):
         finally:
             self.close()
         if self.skipped and self.verbose >= 1:
-            print(
-                f"Evaluations that were left out, because the one before was still running: {self.skipped}. Evaluate "
-                "less often, or fewer episodes, or set busy: wait."
-            )
-        if self._goal is not None:
-            self._goal.warn_if_blind()
+            tell_skipped(self.skipped)
+        assert self._goal is not None
+        self._goal.warn_if_blind()
 
     def _finish(self) -> None:
         """Wait for what is running, and evaluate the last weights."""
@@ -334,11 +330,9 @@ class Evaluation(EvalCallback):
             print(f"Waiting for the evaluation of step {step:,}, up to {patience:.0f} s (Ctrl-C: without it)")
         try:
             self._collect(background, patience)
-        except TimeoutError:
-            warnings.warn(f"The evaluation of step {step:,} took longer than {patience:.0f} s: left out.", stacklevel=2)
-            self.close()
-        except KeyboardInterrupt:
-            print(f"Without the evaluation of step {step:,}")
+        except (TimeoutError, KeyboardInterrupt) as reason:
+            why = f"it took longer than {patience:.0f} s" if isinstance(reason, TimeoutError) else "interrupted"
+            warnings.warn(f"The evaluation of step {step:,} is left out: {why}.", stacklevel=2)
             self.close()
 
     def close(self, error: BaseException | None = None) -> None:

@@ -12,7 +12,7 @@ from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 from sb3_ext.runs.atomic import replacing
 from sb3_ext.runs.scoring import Scores
 
-__all__ = ["log_late", "log_now", "metrics_of", "save_evaluations", "tell"]
+__all__ = ["log_late", "log_now", "metrics_of", "save_evaluations", "tell", "tell_skipped"]
 
 
 def metrics_of(scores: Scores, step: int, best: float) -> dict[str, float]:
@@ -107,3 +107,13 @@ def tell(scores: Scores, step: int, is_best: bool) -> None:
         print(f"Success rate: {100 * scores.success_rate:.2f}%")
     if is_best:
         print("New best mean reward!")
+
+
+def tell_skipped(skipped: int) -> None:
+    """
+    :param skipped: how many evaluations were left out
+    """
+    print(
+        f"Evaluations that were left out, because the one before was still running: {skipped}. Evaluate less often, or "
+        "fewer episodes, or set busy: wait."
+    )

@@ -6,7 +6,7 @@ import atexit
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TextIO
 
@@ -16,10 +16,11 @@ from rich.console import Console, Group
 from rich.errors import LiveError
 from rich.live import Live
 from rich.text import Text
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EventCallback, ProgressBarCallback
+from stable_baselines3.common.callbacks import BaseCallback, ProgressBarCallback
 from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger, filter_excluded_keys
 
 from sb3_ext.callbacks.alert_rules import metric_of
+from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import Rows, rows_of, scalars
 from sb3_ext.callbacks.table_plain import PlainLines
 from sb3_ext.callbacks.table_state import Attribute, TableState
@@ -232,7 +233,7 @@ class Table(BaseCallback):
             console,
             self._footer,
             live=live,
-            bar=not any(isinstance(other, ProgressBarCallback) for other in _all_of(self.locals["callback"])),
+            bar=not any(isinstance(other, ProgressBarCallback) for other in all_of(self.locals["callback"])),
             every_seconds=self.config.every_seconds,
             sparklines=self.config.sparklines,
             attribute=self.attribute,
@@ -297,15 +298,3 @@ def _stock_table(logger: Logger) -> HumanOutputFormat | None:
         if isinstance(output_format, HumanOutputFormat) and not output_format.own_file:
             return output_format
     return None
-
-
-def _all_of(callback: BaseCallback | None) -> Iterator[BaseCallback]:
-    """A callback, and those that it calls."""
-    if callback is None:
-        return
-    yield callback
-    children = callback.callbacks if isinstance(callback, CallbackList) else []
-    if isinstance(callback, EventCallback):
-        children = [callback.callback] if callback.callback is not None else []
-    for child in children:
-        yield from _all_of(child)

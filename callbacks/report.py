@@ -15,16 +15,17 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat
 
+from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.sample_efficiency import reward_threshold
 from sb3_ext.common.names import check_keywords, read_flag, read_number
@@ -116,7 +117,7 @@ class Report(BaseCallback):
             )
             return
         self._is_over = False
-        evaluations = [c for c in _nested(self.locals["callback"]) if isinstance(c, EvalCallback)]
+        evaluations = [c for c in all_of(self.locals["callback"]) if isinstance(c, EvalCallback)]
         given = [self.config.threshold, *(getattr(getattr(c, "config", None), "threshold", None) for c in evaluations)]
         spec = getattr(next(iter(getattr(self.training_env.unwrapped, "envs", [])), None), "spec", None)
         training = {
@@ -144,7 +145,7 @@ class Report(BaseCallback):
             # Files have no other step for a row
             self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
             last_row(self.logger, self.num_timesteps)
-        reasons = [getattr(callback, "stop_reason", None) for callback in _nested(self.locals["callback"])]
+        reasons = [getattr(callback, "stop_reason", None) for callback in all_of(self.locals["callback"])]
         self._ending.tell(stop_reason=next((reason for reason in reasons if reason), None))
         self.close()
 
@@ -173,7 +174,7 @@ class Report(BaseCallback):
         self.close(error)
 
     def _folder_of_training(self) -> Path | None:
-        for callback in _nested(self.locals["callback"]):
+        for callback in all_of(self.locals["callback"]):
             if isinstance(callback, EvalCallback) and callback.log_path is not None:
                 return Path(callback.log_path).parent
         # Without files, SB3's logger has a temporary folder
@@ -253,15 +254,3 @@ def _is_in_learn(model: BaseAlgorithm) -> bool:
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
-
-
-def _nested(callback: BaseCallback | None) -> Iterator[BaseCallback]:
-    """A callback, and all that it calls."""
-    if callback is None:
-        return
-    yield callback
-    if isinstance(callback, CallbackList):
-        for child in callback.callbacks:
-            yield from _nested(child)
-    if isinstance(callback, EventCallback):
-        yield from _nested(callback.callback)

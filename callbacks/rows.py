@@ -107,4 +107,3 @@ def scalars(values: Mapping[str, Any]) -> dict[str, float]:
         elif getattr(value, "ndim", None) == 0:
             numbers[name] = float(value)
     return numbers
-

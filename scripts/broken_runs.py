@@ -204,7 +204,7 @@ BROKEN = (
         "the environment becomes slow",
         "ppo_ext",
         CARTPOLE,
-        _wrapped("SlowAfter", steps=1500, seconds=0.001),
+        _wrapped("SlowAfter", steps=1500, seconds=0.005),
         40_000,
     ),
     BrokenRun(
@@ -217,10 +217,10 @@ BROKEN = (
     BrokenRun("grad_vanishing", "learning_rate 0.3", "ppo_ext", "Acrobot-v1", {"learning_rate": 0.3}, 100_000),
     BrokenRun(
         "importance_low",
-        "n_steps 4, learning_rate 0.02",
+        "n_steps 4, learning_rate 0.1",
         "reinforce",
         CARTPOLE,
-        {"n_steps": 4, "learning_rate": 0.02},
+        {"n_steps": 4, "learning_rate": 0.1},
         20_000,
     ),
     BrokenRun(
