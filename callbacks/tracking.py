@@ -9,15 +9,16 @@ import secrets
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.logger import TensorBoardOutputFormat
 
 from sb3_ext.callbacks.alerts import Alerts
+from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.tracking_config import TrackingConfig, read_tracking
 from sb3_ext.callbacks.wandb_config import algorithm_name, describe_run, env_id_of
@@ -176,7 +177,7 @@ class Tracking(BaseCallback):
 
     def _callbacks(self) -> list[BaseCallback]:
         """All of the training."""
-        return list(_nested(self.locals.get("callback")))
+        return list(all_of(self.locals.get("callback")))
 
     def _folder_of_evaluation(self) -> Path | None:
         for callback in self._callbacks():
@@ -301,18 +302,6 @@ class Tracking(BaseCallback):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close(error)
-
-
-def _nested(callback: BaseCallback | None) -> Iterator[BaseCallback]:
-    """A callback, and all that it calls."""
-    if callback is None:
-        return
-    yield callback
-    if isinstance(callback, CallbackList):
-        for child in callback.callbacks:
-            yield from _nested(child)
-    if isinstance(callback, EventCallback):
-        yield from _nested(callback.callback)
 
 
 def _is_synced(output_formats: list[Any]) -> bool:

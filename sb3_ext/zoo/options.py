@@ -37,7 +37,7 @@ class ExtOptions:
     :param alerts: what is told when a training goes wrong
     :param evaluation: how the agent is evaluated, within what the command line says; ``None``: by RL Zoo
     :param checkpoints: which models are kept, and what with them
-    :param tracking: whether and how the run is on Weights & Biases
+    :param tracking: how the run is on Weights & Biases; ``False``: not at all, ``None``: only with ``--track``
     :param report: what is written at the end
     """
 
@@ -51,7 +51,7 @@ class ExtOptions:
     alerts: AlertsConfig | None = None
     evaluation: EvaluationConfig | None = None
     checkpoints: CheckpointsConfig | None = None
-    tracking: TrackingConfig | None = None
+    tracking: TrackingConfig | bool | None = None
     report: ReportConfig | None = None
 
 
@@ -63,7 +63,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "alerts": read_alerts,
     "evaluation": read_evaluation,
     "checkpoints": read_checkpoints,
-    "tracking": read_tracking,
+    "tracking": lambda written: read_tracking(written) or False,
     "report": read_report,
 }
 #: What trainings of our algorithms have where a file says nothing. Episodes step by step, videos and plots take seconds

@@ -92,7 +92,7 @@ def _of_options(options: ExtOptions, run: RunContext) -> Iterator[BaseCallback]:
     tracking = options.tracking
     if tracking is None and run.is_tracked:
         tracking = TrackingConfig()
-    if tracking is not None:
+    if isinstance(tracking, TrackingConfig):
         yield tracking.make_callback(
             folder=run.folder, algo=run.algo, env_id=run.env_id, finish=False, verbose=run.verbose
         )
