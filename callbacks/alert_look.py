@@ -82,10 +82,12 @@ class Score:
         self._threshold = threshold
         self._early: list[float] = []
         self._best = -math.inf
+        #: What a score must be better than to count as an improvement
+        self._anchor = -math.inf
         self.latest = math.nan
         #: That of the untrained policy, about
         self.first = math.nan
-        #: Share of the training that was over when it was clearly better than ever before
+        #: Share of the training that was over when it was clearly better than before
         self.improved_at = 0.0
         #: Share of the episodes that succeed, where the environment says so
         self.success_rate = 0.0
@@ -98,13 +100,16 @@ class Score:
         self.latest = score
         if not self._early or (len(self._early) < _FIRST_SCORES and progress <= _FIRST_PROGRESS):
             self._early.append(score)
-            self.first = self._best = statistics.median(self._early)
+            self.first = self._best = self._anchor = statistics.median(self._early)
             self.improved_at = progress
             return
         # A first episode may be a lucky one: only later scores can be the best
         step = max(_BETTER_BY_GAIN * (self._best - self.first), _BETTER_BY_WAY * self._way, 0.5 * self.noise)
-        if score > self._best + step or (score > self._best and self.solved):
-            self._best, self.improved_at = score, progress
+        self._best = max(self._best, score)
+        if score > self._anchor + step:
+            self._anchor, self.improved_at = score, progress
+        elif score < (self._anchor + self.first) / 2:
+            self._anchor = score  # it has to be learned again, and that counts too
 
     @property
     def noise(self) -> float:

@@ -126,9 +126,9 @@ RULES = (
             "reinforce": Variant(
                 f"{_SLOWER}: REINFORCE has nothing that bounds an update. Or raise n_steps, and batch_size so that "
                 "fewer steps are made on each rollout.",
-                {"threshold": 0.1},
+                {"threshold": 0.1, "window": 5},
             ),
-            "a2c": Variant(f"{_SLOWER}, or raise n_steps: A2C has nothing that bounds an update."),
+            "a2c": Variant(f"{_SLOWER}, or raise n_steps: A2C has nothing that bounds an update.", {"threshold": 0.1}),
         },
     ),
     Rule(

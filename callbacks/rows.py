@@ -17,6 +17,7 @@ from sb3_ext.callbacks.history import History
 
 __all__ = ["Row", "RowSource", "Rows", "last_row", "rows_of", "scalars"]
 
+_NUMBERS = (bool, int, float, np.number, np.bool_)
 #: Is given the step and what the row has so far, and returns what to add to it
 RowSource = Callable[[int, Mapping[str, Any]], Mapping[str, Any]]
 
@@ -102,7 +103,7 @@ def scalars(values: Mapping[str, Any]) -> dict[str, float]:
     """
     numbers = {}
     for name, value in values.items():
-        if isinstance(value, bool | int | float | np.number | np.bool_):
+        if isinstance(value, _NUMBERS):
             numbers[name] = float(value)
         elif getattr(value, "ndim", None) == 0:
             numbers[name] = float(value)

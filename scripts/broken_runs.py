@@ -205,7 +205,7 @@ BROKEN = (
         "ppo_ext",
         CARTPOLE,
         _wrapped("SlowAfter", steps=1500, seconds=0.005),
-        40_000,
+        20_000,
     ),
     BrokenRun(
         "grad_exploding",
