@@ -87,6 +87,8 @@ class Score:
         self.latest = math.nan
         #: That of the untrained policy, about
         self.first = math.nan
+        #: How much it varies by itself
+        self.noise = 0.0
         #: Share of the training that was over when it was clearly better than before
         self.improved_at = 0.0
         #: Share of the episodes that succeed, where the environment says so
@@ -101,6 +103,7 @@ class Score:
         if not self._early or (len(self._early) < _FIRST_SCORES and progress <= _FIRST_PROGRESS):
             self._early.append(score)
             self.first = self._best = self._anchor = statistics.median(self._early)
+            self.noise = statistics.pstdev(self._early)
             self.improved_at = progress
             return
         # A first episode may be a lucky one: only later scores can be the best
@@ -108,13 +111,8 @@ class Score:
         self._best = max(self._best, score)
         if score > self._anchor + step:
             self._anchor, self.improved_at = score, progress
-        elif score < (self._anchor + self.first) / 2:
+        elif self.learned and score < (self._anchor + self.first) / 2:
             self._anchor = score  # it has to be learned again, and that counts too
-
-    @property
-    def noise(self) -> float:
-        """How much it varies by itself."""
-        return statistics.pstdev(self._early) if self._early else 0.0
 
     @property
     def _way(self) -> float:

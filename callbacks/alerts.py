@@ -35,7 +35,7 @@ AlertListener = Callable[[str, str, str], None]
 #: Rows without an alert after which it is announced again
 _SILENCE = 100
 #: Parameters are looked at after every so many steps at least: algorithms with short rollouts would feel it
-_STEPS_BETWEEN_LOOKS = 256
+_STEPS_BETWEEN_LOOKS = 2048
 #: Rows after which a metric that a user's rule looks at should have come
 _ROWS_TO_COME = 30
 
