@@ -16,6 +16,7 @@ from stable_baselines3.common.callbacks import (
 )
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
+from sb3_ext.callbacks.evaluation import Evaluation
 from sb3_ext.runs.normalization import save_statistics
 
 __all__ = ["SaveNormalization"]
@@ -62,6 +63,8 @@ class SaveNormalization(BaseCallback):
         return callback
 
     def _extend_new_best(self, callback: EvalCallback, vec_normalize: VecNormalize) -> None:
+        if isinstance(callback, Evaluation):
+            return  # it saves them itself: those of the model that it evaluated, which may be of an earlier step
         present = callback.callback_on_new_best
         if isinstance(present, SaveNormalization) or _saves_already(present):
             return

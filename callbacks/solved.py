@@ -10,8 +10,9 @@ from typing import Any
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.evaluation_config import EvaluationConfig
+from sb3_ext.callbacks.sample_efficiency import reward_threshold
 
-__all__ = ["Goal", "Window", "find_threshold"]
+__all__ = ["Goal", "Window"]
 
 #: Training episodes that a score is the mean of, as for SB3's ``rollout/ep_rew_mean``
 _ROLLOUT_WINDOW = 100
@@ -58,7 +59,7 @@ class Goal:
     """
 
     def __init__(self, config: EvaluationConfig, env: VecEnv) -> None:
-        self.threshold = find_threshold(env) if config.threshold is None else config.threshold
+        self.threshold = reward_threshold(env) if config.threshold is None else config.threshold
         if config.needs_threshold and self.threshold is None:
             option = f"stop: {config.stop}" if config.stop != "never" else "start_at"
             raise ValueError(
@@ -124,12 +125,3 @@ class Goal:
     def _check(self, window: Window, what: str) -> None:
         if self.threshold is not None and window.reaches(self.threshold):
             self.reached = f"the mean of {what} is {window.mean:.4g}, and the threshold {self.threshold:g}"
-
-
-def find_threshold(env: VecEnv) -> float | None:
-    """
-    :param env: environments
-    :return: the score from which the first of them counts as solved, after its spec; ``None`` where it has none
-    """
-    spec = env.get_attr("spec", 0)[0] if env.has_attr("spec") else None
-    return getattr(spec, "reward_threshold", None)
