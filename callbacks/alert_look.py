@@ -23,10 +23,11 @@ __all__ = ["Look", "RunFacts", "Score", "facts_of"]
 _EARLY = 10
 #: The score at the start is the median of so many rows, which must be in this share of the training
 _FIRST_SCORES, _FIRST_PROGRESS = 5, 0.05
-#: A score that has come this far from the start to the threshold counts as solved: Taxi's is above what can be reached
-_SOLVED = 0.95
+#: A score that has come this far from the start to the threshold counts as solved (Taxi's threshold is above what can
+#: be reached), until it falls back below the second share: a mean of 100 episodes swings
+_SOLVED, _STILL_SOLVED = 0.95, 0.85
 #: A new best score counts when it is better by this share of all that was gained, and of the way to the threshold
-_BETTER_BY_GAIN, _BETTER_BY_WAY = 0.02, 0.01
+_BETTER_BY_GAIN, _BETTER_BY_WAY = 0.02, 0.03
 #: Something was learned when this share of the way to the threshold was made; without one, of the score at the start
 _LEARNED = 0.1
 
@@ -93,6 +94,8 @@ class Score:
         self.improved_at = 0.0
         #: Share of the episodes that succeed, where the environment says so
         self.success_rate = 0.0
+        #: Whether there is hardly anything left to learn
+        self.solved = False
 
     def add(self, score: float, progress: float) -> None:
         """
@@ -100,6 +103,7 @@ class Score:
         :param progress: share of the training that is over
         """
         self.latest = score
+        self.solved = self._is_solved()
         if not self._early or (len(self._early) < _FIRST_SCORES and progress <= _FIRST_PROGRESS):
             self._early.append(score)
             self.first = self._best = self._anchor = statistics.median(self._early)
@@ -129,14 +133,19 @@ class Score:
         least = _LEARNED * (abs(self.first) if self._threshold is None else self._way)
         return self._best - self.first > max(3 * self.noise, least, 1e-9)
 
-    @property
-    def solved(self) -> bool:
-        """Whether there is hardly anything left to learn."""
+    def _is_solved(self) -> bool:
         if self.success_rate >= 0.99:
             return True
-        if self._threshold is None or not self._early:
+        if self._threshold is None:
             return False
-        return self.latest >= self._threshold - (1 - _SOLVED) * self._way
+        if not self._early:
+            return self.latest >= self._threshold
+        return self.latest >= self._threshold - (1 - (_STILL_SOLVED if self.solved else _SOLVED)) * self._way
+
+    @property
+    def way_made(self) -> float:
+        """Share of the way from the start to the threshold; 0 where there is no threshold."""
+        return (self.latest - self.first) / self._way if self._way > 0 else 0.0
 
     @property
     def lost(self) -> float:

@@ -19,6 +19,8 @@ def _reward_stall(look: Look, n: SimpleNamespace) -> bool:
     score = look.score
     if score.solved or (look.facts.threshold is None and score.learned):
         return False  # nobody knows whether a score without a threshold can get any better
+    if score.way_made >= n.near:
+        return False  # what is missing may be what exploration costs
     return look.progress - score.improved_at >= n.patience
 
 
@@ -75,7 +77,7 @@ RULES = (
         "collect more in each rollout (n_steps, n_envs); where rewards are rare, raise gamma, shape the reward, or use "
         "a curriculum.",
         _reward_stall,
-        {"patience": 0.45, "warmup": 10},
+        {"patience": 0.45, "near": 0.8, "warmup": 10},
         variants={
             "reinforce": Variant(
                 "REINFORCE learns from whole episodes, and its gradients are noisy: raise n_steps or n_envs so that "
@@ -121,7 +123,7 @@ RULES = (
         f"{_SLOWER} or n_epochs, raise batch_size, or set target_kl (0.02), which ends an update in time. 0.005 to "
         "0.03 is usual.",
         _kl_high,
-        {"threshold": 0.05, "window": 10, "share": 0.6},
+        {"threshold": 0.06, "window": 10, "share": 0.6},
         variants={
             "reinforce": Variant(
                 f"{_SLOWER}: REINFORCE has nothing that bounds an update. Or raise n_steps, and batch_size so that "
@@ -156,7 +158,7 @@ RULES = (
         f"{_SLOWER} or n_epochs; or raise clip_range (0.1 to 0.3 is usual). What is clipped teaches nothing: 0.05 to "
         "0.3 is usual.",
         _clip_high,
-        {"threshold": 0.35, "window": 10, "share": 0.6},
+        {"threshold": 0.4, "window": 10, "share": 0.6},
     ),
     Rule(
         "clip_low",

@@ -13,6 +13,8 @@ __all__ = ["RULES"]
 
 def _fps_drop(look: Look, n: SimpleNamespace) -> bool | Finding | None:
     memory = look.memory
+    if "off_policy" in look.facts.algorithms and "train/n_updates" not in look.known:
+        return None  # before learning_starts, steps are quick
     early = memory.setdefault("early", [])
     if len(early) < n.compared:
         early.append(look.value)

@@ -80,6 +80,22 @@ class SlowAfter(gym.Wrapper):
         return self.env.step(action)
 
 
+class Distracted(gym.ObservationWrapper):
+    """
+    :param env: the environment
+    :param n: so many random numbers, which mean nothing, are added to its observations
+    """
+
+    def __init__(self, env: gym.Env, n: int) -> None:
+        super().__init__(env)
+        assert isinstance(env.observation_space, spaces.Box)
+        self._n = n
+        self.observation_space = spaces.Box(-np.inf, np.inf, (env.observation_space.shape[0] + n,), np.float32)
+
+    def observation(self, observation: np.ndarray) -> np.ndarray:
+        return np.concatenate([observation, self.np_random.normal(size=self._n)]).astype(np.float32)
+
+
 class Endless(gym.Env):
     """A point on a circle, moved left or right, for ever."""
 
@@ -196,7 +212,7 @@ BROKEN = (
         {"learning_rate": 0.3, "ent_coef": 0.0},
         100_000,
     ),
-    BrokenRun("entropy_flat", "ent_coef 2", "ppo_ext", CARTPOLE, {"ent_coef": 2.0}),
+    BrokenRun("entropy_flat", "ent_coef 20", "ppo_ext", CARTPOLE, {"ent_coef": 20.0}),
     BrokenRun("entropy_flat", "learning_rate 1e-7", "reinforce", CARTPOLE, {"learning_rate": 1e-7}),
     BrokenRun("envs_identical", "an environment that is a film", "ppo_ext", "Copies-v0", _PLAIN, 20_000),
     BrokenRun(
@@ -277,11 +293,11 @@ BROKEN = (
     ),
     BrokenRun(
         "q_exploding",
-        "learning_rate 0.1, rewards times 100",
+        "learning_rate 1, rewards times 100",
         "dqn",
         CARTPOLE,
         {
-            "learning_rate": 0.1,
+            "learning_rate": 1.0,
             "learning_starts": 500,
             "target_update_interval": 50,
             "env_wrapper": [{"ScaledRewards": {"factor": 100}}],
@@ -293,7 +309,7 @@ BROKEN = (
         "the learning rate jumps to 0.1 in the middle",
         "ppo_ext",
         CARTPOLE,
-        {"learning_rate": [[0, 1e-3], [0.5, 1e-3], [0.5, 0.1], [1, 0.1]]},
+        {"learning_rate": [[0, 1e-3], [0.5, 1e-3], [0.51, 0.1], [1, 0.1]]},
         80_000,
     ),
     BrokenRun(
@@ -302,11 +318,11 @@ BROKEN = (
     BrokenRun("reward_stall", "gamma 0", "ppo_ext", FROZEN_LAKE, {"gamma": 0.0}, 100_000),
     BrokenRun(
         "value_overfit",
-        "64 steps a rollout, 100 epochs",
+        "50 random inputs, 100 epochs",
         "ppo_ext",
-        PENDULUM,
-        {"n_steps": 64, "n_epochs": 100, "policy_kwargs": {"net_arch": [256, 256]}},
-        20_000,
+        CARTPOLE,
+        {**_wrapped("Distracted", n=50), "n_epochs": 100, "policy_kwargs": {"net_arch": [256, 256]}},
+        10_000,
     ),
     BrokenRun("value_useless", "vf_coef 0", "ppo_ext", "LunarLander-v3", {"vf_coef": 0.0, "n_steps": 128}, 100_000),
 )

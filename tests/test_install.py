@@ -75,12 +75,11 @@ from huggingface_sb3.push_to_hub import generate_metadata
     wheel_env.run("-c", code, cwd=tmp_path, SB3_EXT_AUTOLOAD="0")
 
 
-def test_stock_ppo_is_bit_identical_and_uninstalling_leaves_nothing(wheel_env, tmp_path):
+def test_stock_ppo_is_bit_identical_and_uninstalling_leaves_nothing(wheel, tmp_path):
     bare = WheelEnv(tmp_path / "venv")
     before = sorted(bare.site_packages.rglob("*"))
     (tmp_path / "without").mkdir()
     bare.run(*TRAIN_PPO, cwd=tmp_path / "without")
-    (wheel,) = wheel_env.site_packages.parents[3].glob("*.whl")
     bare.install(wheel)
     (tmp_path / "with").mkdir()
     bare.run(*TRAIN_PPO, cwd=tmp_path / "with")

@@ -222,5 +222,7 @@ class CartPoleVecEnv(VecEnv):
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """True for the wrappers whose work this class does itself: episode statistics and the time limit."""
-        included = any(issubclass(wrapper, wrapper_class) for wrapper in (Monitor, TimeLimit))
+        # RL Zoo puts a class of its own in the place of Gymnasium's, sooner or later
+        done_here = (Monitor, TimeLimit, gym.wrappers.TimeLimit)
+        included = any(issubclass(wrapper, wrapper_class) for wrapper in done_here)
         return [included for _ in self._get_indices(indices)]

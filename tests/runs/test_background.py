@@ -66,6 +66,7 @@ def test_a_process_that_dies_is_told_of_and_replaced(shared):
 
 
 def test_closing_ends_it_at_once():
+    threads = threading.enumerate()
     process = BackgroundProcess()
     process.submit("pid", os.getpid)
     (outcome,) = finish(process)
@@ -77,4 +78,4 @@ def test_closing_ends_it_at_once():
     assert not process.is_busy
     with pytest.raises(ProcessLookupError):
         os.kill(outcome.result, 0)
-    assert not [thread for thread in threading.enumerate() if thread is not threading.main_thread() and thread.daemon]
+    assert not [thread for thread in threading.enumerate() if thread not in threads and thread.daemon]

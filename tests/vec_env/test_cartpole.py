@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
-from gymnasium.wrappers import RecordVideo, TimeLimit
+from gymnasium.wrappers import RecordVideo
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor, load_results
@@ -182,7 +182,8 @@ def test_attributes_are_those_of_the_environment():
     assert vec_env.has_attr("tau") and not vec_env.has_attr("flavour")
     assert vec_env.observation_space == gym.make("CartPole-v1").observation_space
     assert vec_env.env_is_wrapped(Monitor) == [True] * N_ENVS
-    assert vec_env.env_is_wrapped(TimeLimit, 0) == [True] and vec_env.env_is_wrapped(RecordVideo, 0) == [False]
+    assert vec_env.env_is_wrapped(gym.wrappers.TimeLimit, 0) == [True]
+    assert vec_env.env_is_wrapped(RecordVideo, 0) == [False]
     with pytest.raises(AttributeError, match="fly"):
         vec_env.env_method("fly")
 

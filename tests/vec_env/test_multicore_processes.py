@@ -103,6 +103,7 @@ def test_an_interrupted_one_says_so_and_can_be_closed():
 
 
 def test_closing_twice_and_dropping_end_the_processes():
+    gc.collect()  # ends the processes of what earlier tests have dropped
     before = worker_pids()
     vec_env = MulticoreVecEnv(make_fns(), n_workers=3, start_method="fork")
     vec_env.close()
