@@ -10,6 +10,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from torch.utils.hooks import RemovableHandle
 
 from sb3_ext.callbacks.network_statistics import asking
 from sb3_ext.common.gradients import split_parameters
@@ -98,25 +99,31 @@ def _puts_out_nan(model: BaseAlgorithm) -> bool:
 
 class StepWatch:
     """
-    Looks at one small parameter after each step of an optimizer: an update makes many of them, and torch asserts in the
-    one after that which broke the policy. Where gradients are clipped together, NaN in one is NaN in all.
+    Looks at one small parameter, also after each step of an optimizer: an update makes many of them, and torch asserts
+    in the one after that which broke the policy. Where gradients are clipped together, NaN in one is NaN in all.
 
     :param model: that is training
     :param suspect: is called when that parameter is not finite, or huge
     """
 
     def __init__(self, model: BaseAlgorithm, suspect: Callable[[], None]) -> None:
+        self._suspect = suspect
+        self._watched = list(_small_parameters(model))
         # On a GPU, to ask for a number is to wait for all that is under way
-        on_cpu = model.device.type == "cpu"
-        self._hooks = [self._watch(*watched, suspect) for watched in _small_parameters(model)] if on_cpu else []
+        steps_too = model.device.type == "cpu"
+        self._hooks = [self._watch(*watched) for watched in self._watched] if steps_too else []
 
-    @staticmethod
-    def _watch(optimizer: th.optim.Optimizer, parameter: th.Tensor, suspect: Callable[[], None]) -> Any:
-        def look(*_: Any) -> None:
-            if not -_HUGE < float(parameter.detach().sum()) < _HUGE:
-                suspect()
+    def _watch(self, optimizer: th.optim.Optimizer, parameter: th.Tensor) -> RemovableHandle:
+        return optimizer.register_step_post_hook(lambda *_: self._look_at(parameter))
 
-        return optimizer.register_step_post_hook(look)
+    def _look_at(self, parameter: th.Tensor) -> None:
+        if not -_HUGE < float(parameter.detach().sum()) < _HUGE:
+            self._suspect()
+
+    def look(self) -> None:
+        """Now, whatever has changed the parameters: not all updates are made by these optimizers."""
+        for _, parameter in self._watched:
+            self._look_at(parameter)
 
     def close(self) -> None:
         """Leave the optimizers as they were."""

@@ -34,7 +34,7 @@ AlertListener = Callable[[str, str, str], None]
 
 #: Rows without an alert after which it is announced again
 _SILENCE = 100
-#: Parameters are looked at after every so many steps at least: algorithms with short rollouts would feel it
+#: All parameters are looked at after every so many steps at least: algorithms with short rollouts would feel it
 _STEPS_BETWEEN_LOOKS = 2048
 #: Rows after which a metric that a user's rule looks at should have come
 _ROWS_TO_COME = 30
@@ -114,8 +114,10 @@ class Alerts(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         # Right after an update, and before the policy is asked for actions
-        if not self._looks_at_nan:
+        if self._step_watch is None:
             return
+        if self._is_on_policy:
+            self._step_watch.look()
         broken_losses = has_broken_losses(self.logger.name_to_value)
         if broken_losses or (self._is_on_policy and self.model.num_timesteps >= self._next_look):
             self._next_look = self.model.num_timesteps + _STEPS_BETWEEN_LOOKS

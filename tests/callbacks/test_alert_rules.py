@@ -231,7 +231,7 @@ def test_a_solved_task_needs_no_alert(rule_id):
 
 def test_a_plateau_after_learning_is_a_stall_only_where_more_is_known_to_be_possible():
     def row(index):
-        return score(min(-1200 + 50 * index, -300))
+        return score(min(-1200 + 50 * index, -500))
 
     assert fired_rows("reward_stall", row, facts(threshold=-100.0))
     assert fired_rows("reward_stall", row, facts(threshold=None)) == []
