@@ -1,6 +1,7 @@
 """Each rule fires on a history that shows its fault, and stays silent on a healthy one; no training here."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +184,11 @@ CASES = {
 
 def test_every_rule_has_a_case():
     assert set(CASES) == set(RULES)
+
+
+def test_every_rule_is_in_the_docs():
+    docs = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    assert [rule_id for rule_id in RULES if f"| `{rule_id}`, " not in docs] == []
 
 
 @pytest.mark.parametrize("rule_id", RULES)
