@@ -39,9 +39,9 @@ def is_finite(array: np.ndarray) -> bool:
     """
     if array.dtype.kind != "f":
         return True
-    flat = array.reshape(-1)
+    flat = array.ravel()
     # A dot product is several times faster than np.isfinite on small arrays; it may overflow, hence the second look
-    return math.isfinite(np.dot(flat, flat)) or bool(np.isfinite(flat).all())
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
 def names_of_broken(observations: Any) -> list[str]:

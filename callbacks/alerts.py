@@ -126,7 +126,8 @@ class Alerts(BaseCallback):
     def _on_step(self) -> bool:
         if self._looks_at_nan:
             observations, rewards = self.locals["new_obs"], self.locals["rewards"]
-            if isinstance(observations, Mapping) or not (is_finite(observations) and is_finite(rewards)):
+            # Not isinstance(…, Mapping), which takes as long as all the rest
+            if type(observations) is dict or not (is_finite(observations) and is_finite(rewards)):
                 broken = names_of_broken(observations)
                 self._end_if_broken(broken if is_finite(rewards) else [*broken, "rewards"])
         return True

@@ -53,7 +53,7 @@ class MetricsConfig:
     histograms: bool = True
     histogram_seconds: float = 10.0
     network: bool = True
-    max_cost: float = 0.005
+    max_cost: float = 0.002
 
     def __post_init__(self) -> None:
         # YAML leaves 1e-2 as a text
@@ -111,7 +111,7 @@ class Metrics(BaseCallback):
         histograms: bool = True,
         histogram_seconds: float = 10.0,
         network: bool = True,
-        max_cost: float = 0.005,
+        max_cost: float = 0.002,
         verbose: int = 0,
     ) -> None:
         super().__init__(verbose)
