@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sb3_ext.callbacks.alert_look import Look, RunFacts
 from sb3_ext.callbacks.alert_rule import ActiveRule, Finding, Rule
@@ -90,6 +91,23 @@ class Tally:
     metric: str = ""
 
 
+class _Case:
+    """
+    A rule with what it remembers of a training.
+
+    :param active: the rule
+    """
+
+    __slots__ = ("active", "memory", "metrics", "tally", "window")
+
+    def __init__(self, active: ActiveRule) -> None:
+        numbers = active.numbers
+        self.active, self.metrics = active, active.rule.metrics
+        self.window = Window(numbers.window, numbers.span, numbers.share)
+        self.memory: dict[str, Any] = {}
+        self.tally = Tally()
+
+
 class Judge:
     """
     :param rules: by which it judges
@@ -105,13 +123,8 @@ class Judge:
     ) -> None:
         changes = changes or {}
         applying = (rule for rule in rules if rule.applies_to(facts.algorithms))
-        self._active = [rule.for_run(facts.algorithms, changes.get(rule.id, {})) for rule in applying]
-        self._windows = {
-            active.rule.id: Window(active.numbers.window, active.numbers.span, active.numbers.share)
-            for active in self._active
-        }
-        self._memories: dict[str, dict] = {active.rule.id: {} for active in self._active}
-        self.tallies = {active.rule.id: Tally() for active in self._active}
+        self._cases = [_Case(rule.for_run(facts.algorithms, changes.get(rule.id, {}))) for rule in applying]
+        self.tallies = {case.active.rule.id: case.tally for case in self._cases}
         self.look = Look(facts)
         #: Ids of the rules that the last row was judged by
         self.judged: list[str] = []
@@ -119,7 +132,7 @@ class Judge:
     @property
     def active(self) -> list[ActiveRule]:
         """The rules that apply to the run, with its numbers and advice."""
-        return self._active
+        return [case.active for case in self._cases]
 
     def judge(self, step: int, row: Mapping[str, float], only: Collection[str] | None = None) -> list[Alert]:
         """
@@ -132,31 +145,36 @@ class Judge:
         look.enter(step, row)
         self.judged = []
         alerts = []
-        for active in self._active:
-            rule = active.rule
-            metric = next((name for name in rule.metrics if name in row), "")
-            if (rule.metrics and not metric) or (only is not None and rule.id not in only):
+        for case in self._cases:
+            metric = ""
+            for metric in case.metrics:
+                if metric in row:
+                    break
+            else:
+                if case.metrics:
+                    continue
+            if only is not None and case.active.rule.id not in only:
                 continue
-            alert = self._apply(active, metric)
+            alert = self._apply(case, metric)
             if alert is not None:
                 alerts.append(alert)
         return alerts
 
-    def _apply(self, active: ActiveRule, metric: str) -> Alert | None:
-        look, rule, numbers = self.look, active.rule, active.numbers
+    def _apply(self, case: _Case, metric: str) -> Alert | None:
+        look, active, tally = self.look, case.active, case.tally
+        rule, numbers = active.rule, active.numbers
         if not numbers.after <= look.progress <= numbers.until:
             return None
-        look.metric, look.memory = metric, self._memories[rule.id]
+        look.metric, look.memory = metric, case.memory
         if metric:
             look.value = look.row[metric]
         verdict = rule.check(look, numbers)
         if verdict is None:
             return None
-        tally = self.tallies[rule.id]
         tally.judged += 1
         self.judged.append(rule.id)
         is_bad = bool(verdict) and tally.judged > numbers.warmup
-        if not self._windows[rule.id].add(look.progress, is_bad):
+        if not case.window.add(look.progress, is_bad):
             return None
         found = verdict if isinstance(verdict, Finding) else Finding(metric, f"{metric} is {look.value:.4g}")
         if tally.fired == 0:

@@ -176,6 +176,8 @@ class Look:
         self.value = math.nan
         self.memory: dict[str, Any] = {}
         self._early: dict[str, list[float]] = {}
+        #: Metrics of which there are enough early values
+        self._settled: set[str] = set()
 
     def enter(self, step: int, row: Mapping[str, float]) -> None:
         """
@@ -185,12 +187,11 @@ class Look:
         self.step, self.row = step, row
         self.progress = self.facts.progress(step)
         self.known.update(row)
-        for name, value in row.items():
-            early = self._early.get(name)
-            if early is None:
-                self._early[name] = [value]
-            elif len(early) < _EARLY:
-                early.append(value)
+        for name in row.keys() - self._settled:
+            early = self._early.setdefault(name, [])
+            early.append(row[name])
+            if len(early) == _EARLY:
+                self._settled.add(name)
         self.score.success_rate = row.get("rollout/success_rate", self.score.success_rate)
         score = row.get("rollout/ep_rew_mean")
         if score is not None and math.isfinite(score):

@@ -25,40 +25,40 @@ def _nan(look: Look, n: SimpleNamespace) -> bool | Finding:
         names = ", ".join(look.faults)
         # Shown at the loss: there is no metric of parameters
         return Finding("train/loss", f"NaN or Inf in {names}")
-    isfinite = math.isfinite
+    if math.isfinite(sum(look.row.values())):
+        return False
     for name, value in look.row.items():
-        if not isfinite(value) and name.startswith(_GROUPS) and name not in _MAY_BE_NAN:
+        if not math.isfinite(value) and name.startswith(_GROUPS) and name not in _MAY_BE_NAN:
             return Finding(name, f"{name} is {value}")
     return False
 
 
 def _out_of_bounds(look: Look, n: SimpleNamespace) -> bool | Finding:
-    bounds = look.memory
-    for name, value in look.row.items():
-        if name not in bounds:
-            low_high = look.facts.bounds_of(name)
-            bounds[name] = low_high if any(math.isfinite(bound) for bound in low_high) else None
-        of_metric = bounds[name]
-        if of_metric is None or of_metric[0] <= value <= of_metric[1] or is_within(value, of_metric):
-            continue
-        low, high = of_metric
-        return Finding(name, f"{name} is {value:.4g}, and can only be from {low:.4g} to {high:.4g}")
+    seen, bounded = look.memory.setdefault("seen", set()), look.memory.setdefault("bounded", {})
+    for name in sorted(look.row.keys() - seen):
+        seen.add(name)
+        bounds = look.facts.bounds_of(name)
+        if any(map(math.isfinite, bounds)):
+            bounded[name] = bounds
+    for name, (low, high) in bounded.items():
+        value = look.row.get(name, math.nan)
+        if (value < low or value > high) and not is_within(value, (low, high)):
+            return Finding(name, f"{name} is {value:.4g}, and can only be from {low:.4g} to {high:.4g}")
     return False
 
 
 def _decreased(look: Look, n: SimpleNamespace) -> bool | Finding:
-    known = look.memory
+    seen, growing = look.memory.setdefault("seen", set()), look.memory.setdefault("growing", {})
+    for name in sorted(look.row.keys() - seen):
+        seen.add(name)
+        if describe(name).never_decreases:
+            growing[name] = -math.inf
     found: Finding | None = None
-    for name, value in look.row.items():
-        if name not in known:
-            known[name] = value if describe(name).never_decreases else None
-            continue
-        before = known[name]
-        if before is None or before == value:
-            continue
+    for name, before in growing.items():
+        value = look.row.get(name, before)
         if value < before and found is None:
             found = Finding(name, f"{name} went from {before:.6g} to {value:.6g}, and can only grow")
-        known[name] = value
+        growing[name] = value
     return found or False
 
 

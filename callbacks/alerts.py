@@ -125,12 +125,19 @@ class Alerts(BaseCallback):
 
     def _on_step(self) -> bool:
         if self._looks_at_nan:
-            observations, rewards = self.locals["new_obs"], self.locals["rewards"]
+            observations = self.locals["new_obs"]
             # Not isinstance(…, Mapping), which takes as long as all the rest
-            if type(observations) is dict or not (is_finite(observations) and is_finite(rewards)):
-                broken = names_of_broken(observations)
-                self._end_if_broken(broken if is_finite(rewards) else [*broken, "rewards"])
+            if type(observations) is dict or not is_finite(observations):
+                self._end_if_broken(names_of_broken(observations))
+            if not self._is_on_policy and not is_finite(self.locals["rewards"]):
+                self._end_if_broken(["rewards"])
         return True
+
+    def _on_rollout_end(self) -> None:
+        # Rewards of a rollout do no harm before its update
+        if self._looks_at_nan and isinstance(self.model, OnPolicyAlgorithm):
+            if not is_finite(self.model.rollout_buffer.rewards):
+                self._end_if_broken(["rewards"])
 
     def _on_training_end(self) -> None:
         if self._looks_at_nan:
@@ -167,7 +174,7 @@ class Alerts(BaseCallback):
         judge = self._judge
         if judge is None or self._is_closed:
             return {}
-        fired = judge.judge(step, _numbers(values))
+        fired = judge.judge(step, scalars(values))
         self._n_rows += 1
         self._total += len(fired)
         added: dict[str, float] = {f"alert/{rule_id}": 0 for rule_id in judge.judged if judge.tallies[rule_id].fired}
@@ -247,16 +254,3 @@ class Alerts(BaseCallback):
             write_alert_counts(self._folder, self.summary())
         if self.verbose >= 1:
             print_summary(self.summary())
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """What :func:`scalars` gives, faster where most are plain numbers."""
-    numbers: dict[str, float] = {}
-    others: dict[str, Any] = {}
-    for name, value in values.items():
-        if type(value) is float or type(value) is int:
-            numbers[name] = value
-        else:
-            others[name] = value
-    numbers.update(scalars(others))
-    return numbers

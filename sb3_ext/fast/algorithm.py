@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.env_diversity import env_diversity, warn_if_copies
@@ -61,14 +64,20 @@ class FastAlgorithm(OnPolicyAlgorithm):
     @property
     def fast_policy(self) -> FastPolicy | None:
         """The policy on the fast path; ``None`` where that does not apply."""
+        found = self._find_fast_policy()
+        if isinstance(found, str):
+            self._tell_why_not(found)
+        return found if isinstance(found, FastPolicy) else None
+
+    def _find_fast_policy(self) -> FastPolicy | str | None:
+        """What there is; or why not, where that could be news."""
         if not self.fast:
             return None
         if self._fast_policy is None or not self._fast_policy.is_of(self.policy):
             self._fast_policy = None
             found = find_fast_policy(self)
             if isinstance(found, str):
-                self._tell_why_not(found)
-                return None
+                return found
             self._fast_policy = found(self.policy)
         return self._fast_policy
 
@@ -85,6 +94,24 @@ class FastAlgorithm(OnPolicyAlgorithm):
             return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
         with acting_with(self, fast_policy.act, rollout_buffer, fast_policy.evaluate_rollout):
             return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
+
+    @contextmanager
+    def predicting_fast(self) -> Iterator[None]:
+        """For as long as the policy does not change, let ``predict`` take the fast path where it applies."""
+        policy, found = self.policy, self._find_fast_policy()
+        is_stock = type(policy)._predict is ActorCriticPolicy._predict and "_predict" not in vars(policy)
+        if not isinstance(found, FastPolicy) or not is_stock:
+            yield
+            return
+        # SB3 says at each step that it is not training, to every module: twice the time of all the rest
+        policy.set_training_mode(False)
+        shadows: dict[str, Any] = {"_predict": found.predict, "set_training_mode": lambda mode: None}
+        vars(policy).update(shadows)
+        try:
+            yield
+        finally:
+            for name in shadows:
+                del vars(policy)[name]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fast_policy": None}

@@ -27,6 +27,13 @@ class Head(ABC):
         """
 
     @abstractmethod
+    def mode(self, outputs: th.Tensor) -> np.ndarray:
+        """
+        :param outputs: the last layer's, one row an environment
+        :return: the most likely actions, as :meth:`sample` gives them
+        """
+
+    @abstractmethod
     def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """
         :param outputs: the last layer's
@@ -60,6 +67,11 @@ class CategoricalHead(Head):
         if self._is_single:
             return _draw(outputs.numpy())
         return np.stack([_draw(part.numpy()) for part in outputs.split(self._sizes, 1)], axis=1)
+
+    def mode(self, outputs: th.Tensor) -> np.ndarray:
+        if self._is_single:
+            return outputs.numpy().argmax(axis=1)
+        return np.stack([part.numpy().argmax(axis=1) for part in outputs.split(self._sizes, 1)], axis=1)
 
     def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         parts = [outputs] if self._is_single else outputs.split(self._sizes, 1)
@@ -127,6 +139,9 @@ class GaussianHead(Head):
     def sample(self, outputs: th.Tensor) -> np.ndarray:
         noise = th.normal(th.zeros_like(outputs), th.ones_like(outputs))
         return (outputs + noise * self._log_std.exp()).numpy()
+
+    def mode(self, outputs: th.Tensor) -> np.ndarray:
+        return outputs.numpy()
 
     def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         log_std = self._log_std.numpy()

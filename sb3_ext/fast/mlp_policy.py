@@ -63,12 +63,18 @@ class FastMlpPolicy(FastPolicy):
         return None
 
     def act(self, observations: th.Tensor) -> tuple[th.Tensor, None, None]:
+        return th.from_numpy(self._head.sample(self._outputs(observations))), None, None
+
+    def predict(self, observations: th.Tensor, deterministic: bool) -> th.Tensor:
+        choose = self._head.mode if deterministic else self._head.sample
+        return th.from_numpy(choose(self._outputs(observations)))
+
+    def _outputs(self, observations: th.Tensor) -> th.Tensor:
+        """The actor's, for one observation of each environment."""
         rows = self._rows(observations)
         if len(rows) <= _FEW:
-            outputs = th.from_numpy(self._actor.forward_few(rows.numpy()))
-        else:
-            outputs = self._actor.forward(rows)
-        return th.from_numpy(self._head.sample(outputs)), None, None
+            return th.from_numpy(self._actor.forward_few(rows.numpy()))
+        return self._actor.forward(rows)
 
     def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, log_probs = super().evaluate_rollout(observations, actions)

@@ -60,6 +60,14 @@ class FastPolicy(ABC):
             be left for :meth:`evaluate_rollout`
         """
 
+    def predict(self, observations: th.Tensor, deterministic: bool) -> th.Tensor:
+        """
+        :param observations: one for each environment
+        :param deterministic: the most likely actions, or sampled ones
+        :return: actions, as the policy's ``_predict`` gives them
+        """
+        return type(self._policy)._predict(self._policy, observations, deterministic)
+
     @th.no_grad()
     def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_suppo
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, is_vecenv_wrapped
+
+from sb3_ext.fast.algorithm import FastAlgorithm
 
 __all__ = ["Scores", "play"]
 
@@ -94,17 +97,18 @@ def play(
     observations = _reset(env)
     states: Any = None
     starts = np.ones(env.num_envs, dtype=bool)
-    while count.goes_on:
-        masks = {"action_masks": get_action_masks(env)} if use_masks else {}
-        actions, states = agent.predict(observations, states, starts, deterministic, **masks)
-        observations, rewards, starts, infos = env.step(actions)
-        report.add_step(rewards)
-        count.add_step()
-        for index in starts.nonzero()[0].tolist():
-            if report.is_over(infos[index]):
-                report.end(index, infos[index], counts=count.end(index))
-        if render:
-            env.render()
+    with agent.predicting_fast() if isinstance(agent, FastAlgorithm) else nullcontext():
+        while count.goes_on:
+            masks = {"action_masks": get_action_masks(env)} if use_masks else {}
+            actions, states = agent.predict(observations, states, starts, deterministic, **masks)
+            observations, rewards, starts, infos = env.step(actions)
+            report.add_step(rewards)
+            count.add_step()
+            for index in starts.nonzero()[0].tolist():
+                if report.is_over(infos[index]):
+                    report.end(index, infos[index], counts=count.end(index))
+            if render:
+                env.render()
     return report.scores(time.perf_counter() - start)
 
 

@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch as th
 import yaml
 from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO, SAC
@@ -179,10 +180,18 @@ def test_the_last_row_before_that_has_the_alert_and_the_update():
     assert "train/loss" in written.rows[-1]
 
 
-@pytest.mark.parametrize(("env", "what"), [(Broken, "observations"), (BrokenReward, "rewards")])
-def test_an_environment_that_gives_nan_is_named(env, what):
-    with pytest.raises(TrainingDiverged, match=f"After 10 steps there is NaN or Inf in {what}"):
-        train(PPO, env, 100, Alerts(verbose=0), **SMALL)
+def test_observations_that_are_nan_are_told_at_their_step():
+    with pytest.raises(TrainingDiverged, match="After 10 steps there is NaN or Inf in observations"):
+        train(PPO, Broken, 100, Alerts(verbose=0), **SMALL)
+
+
+@pytest.mark.parametrize("algorithm", [PPO, A2CExt, REINFORCE])
+def test_rewards_that_are_nan_are_told_before_the_update(algorithm):
+    model = algorithm("MlpPolicy", make_vec_env(BrokenReward, 2, seed=0), seed=0, device="cpu", n_steps=32)
+    before = [parameter.clone() for parameter in model.policy.parameters()]
+    with pytest.raises(TrainingDiverged, match="there is NaN or Inf in rewards"):
+        model.learn(100, callback=Alerts(verbose=0))
+    assert all(map(th.equal, before, model.policy.parameters()))
 
 
 @pytest.mark.parametrize(("algorithm", "env"), [(DQN, "CartPole-v1"), (SAC, "Pendulum-v1")])
