@@ -1,20 +1,18 @@
 """Callbacks: metrics, alerts, evaluation, checkpoints, tracking, reports.
 
-One file a topic; each does one thing, asks the algorithm through public methods, and is usable from a YAML
+One topic a package or file; each does one thing, asks the algorithm through public methods, and is usable from a YAML
 ``callback:`` line, with stock algorithms too. All meet at the rows of the logger, see ``rows``.
 """
 
 from sb3_ext.callbacks.alerts import Alerts
 from sb3_ext.callbacks.checkpoints import Checkpoints
 from sb3_ext.callbacks.curriculum import Curriculum
-from sb3_ext.callbacks.episode_metrics import EpisodeMetrics
 from sb3_ext.callbacks.evaluation import Evaluation
-from sb3_ext.callbacks.live_table import Table
-from sb3_ext.callbacks.metrics import Metrics
+from sb3_ext.callbacks.metrics import EpisodeMetrics, Metrics
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.callbacks.report import Report
 from sb3_ext.callbacks.save_normalization import SaveNormalization
-from sb3_ext.callbacks.table_files import LogFiles
+from sb3_ext.callbacks.table import LogFiles, Table
 from sb3_ext.callbacks.tracking import Tracking
 from sb3_ext.callbacks.training_progress import TrainingProgress, tell_progress
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import atexit
 import json
-import math
 import os
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,10 +24,10 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat
 
+from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import last_row
-from sb3_ext.callbacks.sample_efficiency import reward_threshold
-from sb3_ext.common.names import check_keywords, read_flag, read_number
+from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
 from sb3_ext.runs.atomic import replacing
 from sb3_ext.runs.run_files import TRAINING_FILE
 
@@ -56,25 +55,15 @@ def read_report(written: Any, where: str = "report:") -> ReportConfig | None:
     :raises TypeError: when a key is not known
     :raises ValueError: when a value is not possible
     """
-    if written is None or written is False:
-        return None
-    if isinstance(written, ReportConfig):
-        return written
-    if written is True:
-        return ReportConfig()
-    if not isinstance(written, Mapping):
-        raise ValueError(f"{where} {written!r} must be true, false, or keys with values, such as {{plots: false}}.")
-    check_keywords(where, written, [field.name for field in fields(ReportConfig)])
-    threshold, charts = written.get("threshold"), written.get("charts") or ()
-    if threshold is not None:
-        threshold = read_number(f"{where} threshold", threshold)
-        if isinstance(written["threshold"], bool) or not math.isfinite(threshold):
-            raise ValueError(f"{where} threshold={written['threshold']!r} must be a number.")
-    if isinstance(charts, str):
-        charts = (charts,)
-    if not isinstance(charts, Sequence) or not all(isinstance(name, str) for name in charts):
-        raise ValueError(f"{where} charts={charts!r} must be names of metrics, such as [train/approx_kl].")
-    return ReportConfig(read_flag(f"{where} plots", written.get("plots", True)), threshold, tuple(charts))
+    return read_switch(written, ReportConfig, _READERS, where, "plots: false")
+
+
+def _read_charts(option: str, written: Any) -> tuple[str, ...]:
+    names = "names of metrics, such as [train/approx_kl]"
+    return () if written is None else read_texts(option, written, longest=200, what=names)
+
+
+_READERS: dict[str, Reader] = {"plots": read_flag, "threshold": may_be_none(read_finite), "charts": _read_charts}
 
 
 class Report(BaseCallback):

@@ -16,7 +16,7 @@ from stable_baselines3.common.callbacks import (
 )
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_ext.callbacks.evaluation import Evaluation
+from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.runs.normalization import save_statistics
 
 __all__ = ["SaveNormalization"]

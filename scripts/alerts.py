@@ -32,9 +32,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from sb3_ext.callbacks.alert_rules import RULES
-from sb3_ext.callbacks.alerts import Alerts, TrainingDiverged
-from sb3_ext.callbacks.metrics import Metrics
+from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
+from sb3_ext.callbacks.alerts.rules import RULES
+from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.callbacks.rows import scalars
 from sb3_ext.cli.speed import make_model
 from sb3_ext.hyperparams import hyperparams_file

@@ -3,7 +3,7 @@
 python scripts/metrics_cost.py                                     # the metrics, on CartPole-v1 with ppo_ext
 python scripts/metrics_cost.py --turns 2000 --clock cpu            # on a machine that does other things too
 python scripts/metrics_cost.py --algo ppo --env LunarLander-v3 --turns 20
-python scripts/metrics_cost.py --callbacks sb3_ext.callbacks.metrics.Metrics sb3_ext.callbacks.alerts.Alerts
+python scripts/metrics_cost.py --callbacks sb3_ext.callbacks.Metrics sb3_ext.callbacks.Alerts
 
 Hyperparameters are those of the algorithm's file. Twenty turns are a round: what is
 done in some turns only counts too. The figure is the median, over the rounds, of the time with callbacks divided by
@@ -23,7 +23,7 @@ from typing import Any
 
 import torch as th
 
-METRICS = "sb3_ext.callbacks.metrics.Metrics"
+METRICS = "sb3_ext.callbacks.Metrics"
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 #: Turns at the start that don't count, and those of a round
 WARM_UP, ROUND = 10, 20

@@ -56,13 +56,13 @@ With stock algorithms too, through RL Zoo's `callback:` line or in Python:
 ```yaml
 CartPole-v1:
   callback:
-    - sb3_ext.callbacks.live_table.Table:
+    - sb3_ext.callbacks.Table:
         every_seconds: 10
 ```
 
 ```python
 from stable_baselines3 import PPO
-from sb3_ext.callbacks.live_table import Table
+from sb3_ext.callbacks.table.callback import Table
 
 PPO("MlpPolicy", "CartPole-v1", verbose=1).learn(50_000, callback=Table())
 ```

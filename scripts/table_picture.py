@@ -15,7 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_ext import PPOExt
 from sb3_ext.callbacks import Alerts, Metrics, Table
-from sb3_ext.callbacks.live_table import LiveTable
+from sb3_ext.callbacks.table.callback import LiveTable
 
 
 class Picture(BaseCallback):

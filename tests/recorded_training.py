@@ -14,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from sb3_ext.callbacks.metrics import Metrics
+from sb3_ext.callbacks.metrics.callback import Metrics
 
 TIME = {f"time/{name}" for name in ("vec_steps", "n_updates", "progress", "eta", "episodes", "fps_now")}
 FOUR = ("mean", "std", "min", "max")

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.common.names import read_flag
+from sb3_ext.common.options import read_flag
 from sb3_ext.wrappers.reward_terms import RewardTerms, Step
 from sb3_ext.wrappers.state_cells import StateCells
 

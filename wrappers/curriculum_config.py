@@ -16,14 +16,14 @@ curriculum:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from sb3_ext.common.names import check_choice, check_keywords, read_number
+from sb3_ext.common.names import check_choice, check_keywords
+from sb3_ext.common.options import read_finite, read_mapping, read_whole
 from sb3_ext.wrappers.env_variants import EnvVariant, read_variant
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def read_curriculum(written: Any) -> CurriculumConfig:
     stages = written["stages"]
     if isinstance(stages, (str, Mapping)) or not isinstance(stages, Sequence) or not stages:
         raise ValueError(f"curriculum: stages: {stages!r} must be a list with at least one stage.")
-    window = _read_whole("curriculum: window", written.get("window", 100))
+    window = read_whole("curriculum: window", written.get("window", 100))
     read = tuple(_read_stage(index, stage, window) for index, stage in enumerate(stages))
     _check_order(read)
     return CurriculumConfig(read, eval_stage)
@@ -196,10 +196,10 @@ def _read_stage(index: int, written: Any, window: int) -> Stage:
     return Stage(
         name,
         read_variant(where, written),
-        _read_mapping(f"{where}: attributes", written.get("attributes")),
-        _read_mapping(f"{where}: calls", written.get("calls")),
-        _read_mapping(f"{where}: reset_options", written.get("reset_options")),
-        _read_whole(f"{where}: window", written.get("window", window)),
+        read_mapping(f"{where}: attributes", written.get("attributes")),
+        read_mapping(f"{where}: calls", written.get("calls")),
+        read_mapping(f"{where}: reset_options", written.get("reset_options")),
+        read_whole(f"{where}: window", written.get("window", window)),
         _read_next(f"{where}: next", written.get("next")),
         _read_back(f"{where}: back", written.get("back")),
     )
@@ -208,34 +208,34 @@ def _read_stage(index: int, written: Any, window: int) -> Stage:
 def _read_next(where: str, written: Any) -> Next | None:
     if written is None:
         return None
-    written = _read_mapping(where, written)
+    written = read_mapping(where, written)
     check_keywords(f"{where}:", written, ("score", "steps", "plateau"))
     if not written:
         raise ValueError(f"{where}: it is empty, and needs score, steps or plateau.")
     plateau = None
     if "plateau" in written:
-        given = _read_mapping(f"{where}: plateau", written["plateau"])
+        given = read_mapping(f"{where}: plateau", written["plateau"])
         check_keywords(f"{where}: plateau:", given, ("steps", "min_improvement"))
         if "steps" not in given:
             raise ValueError(f"{where}: plateau: {dict(given)} needs steps, such as {{steps: 100000}}.")
         plateau = Plateau(
-            _read_whole(f"{where}: plateau: steps", given["steps"]),
-            _read_finite(f"{where}: plateau: min_improvement", given.get("min_improvement", 0.0), at_least=0.0),
+            read_whole(f"{where}: plateau: steps", given["steps"]),
+            read_finite(f"{where}: plateau: min_improvement", given.get("min_improvement", 0.0), at_least=0.0),
         )
-    score = _read_finite(f"{where}: score", written["score"]) if "score" in written else None
-    steps = _read_whole(f"{where}: steps", written["steps"]) if "steps" in written else None
+    score = read_finite(f"{where}: score", written["score"]) if "score" in written else None
+    steps = read_whole(f"{where}: steps", written["steps"]) if "steps" in written else None
     return Next(score, steps, plateau)
 
 
 def _read_back(where: str, written: Any) -> Back | None:
     if written is None:
         return None
-    written = _read_mapping(where, written)
+    written = read_mapping(where, written)
     check_keywords(f"{where}:", written, ("score_below", "min_steps"))
     if "score_below" not in written:
         raise ValueError(f"{where}: {dict(written)} needs score_below, such as {{score_below: 0, min_steps: 50000}}.")
-    score = _read_finite(f"{where}: score_below", written["score_below"])
-    return Back(score, _read_whole(f"{where}: min_steps", written.get("min_steps", 0), at_least=0))
+    score = read_finite(f"{where}: score_below", written["score_below"])
+    return Back(score, read_whole(f"{where}: min_steps", written.get("min_steps", 0), at_least=0))
 
 
 def _check_order(stages: Sequence[Stage]) -> None:
@@ -265,27 +265,3 @@ def _check_order(stages: Sequence[Stage]) -> None:
                 f"{where}: it can't go back below a score of {stage.back.score_below:g}: from {stage.next.score:g} "
                 "it moves on."
             )
-
-
-def _read_mapping(where: str, written: Any) -> Mapping[str, Any]:
-    if written is None:
-        return {}
-    if not isinstance(written, Mapping):
-        raise ValueError(f"{where}: {written!r} must be keys with values.")
-    return dict(written)
-
-
-def _read_finite(option: str, written: Any, at_least: float = -math.inf) -> float:
-    number = read_number(option, written)
-    if isinstance(written, bool) or not math.isfinite(number) or number < at_least:
-        limit = "" if at_least == -math.inf else f", at least {at_least:g}"
-        raise ValueError(f"{option}={written!r} must be a number{limit}.")
-    return number
-
-
-def _read_whole(option: str, written: Any, at_least: int = 1) -> int:
-    """YAML reads ``1e5`` as a text, and ``1.0e+5`` as a float."""
-    number = _read_finite(option, written)
-    if number < at_least or not number.is_integer():
-        raise ValueError(f"{option}={written!r} must be a whole number, at least {at_least}.")
-    return int(number)

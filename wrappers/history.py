@@ -12,9 +12,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from sb3_ext.common.names import nearest, read_flag
+from sb3_ext.common.names import nearest
+from sb3_ext.common.options import read_flag, read_whole
 from sb3_ext.wrappers.observation_noise import with_zero
-from sb3_ext.wrappers.parameters import checked_keywords, parts_of, read_whole_number, spaces_with_parts
+from sb3_ext.wrappers.parameters import checked_keywords, parts_of, spaces_with_parts
 
 __all__ = ["MaskObservation", "PreviousActions"]
 
@@ -35,7 +36,7 @@ class PreviousActions(gym.Wrapper, gym.utils.RecordConstructorArgs):
     def __init__(self, env: gym.Env, horizon: int = 1, key: str | None = None) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, horizon=horizon, key=key)
         gym.Wrapper.__init__(self, env)
-        horizon = read_whole_number("horizon", horizon, at_least=1)
+        horizon = read_whole("horizon", horizon, at_least=1)
         space = env.observation_space
         if isinstance(space, spaces.Dict):
             key = key or "previous_actions"

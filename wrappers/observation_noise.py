@@ -11,8 +11,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import DelayObservation
 
-from sb3_ext.common.names import check_choice, read_flag
-from sb3_ext.wrappers.parameters import checked_keywords, parts_of, read_parts, read_whole_number, spaces_with_parts
+from sb3_ext.common.names import check_choice
+from sb3_ext.common.options import read_flag, read_whole
+from sb3_ext.wrappers.parameters import checked_keywords, parts_of, read_parts, spaces_with_parts
 from sb3_ext.wrappers.seeded_wrapper import SeededWrapper
 
 __all__ = ["ObservationDelay", "ObservationDropout", "ObservationNoise"]
@@ -115,7 +116,7 @@ class ObservationDelay(DelayObservation):
 
     @checked_keywords
     def __init__(self, env: gym.Env, delay: int) -> None:
-        super().__init__(env, read_whole_number("delay", delay, at_least=0))
+        super().__init__(env, read_whole("delay", delay, at_least=0))
 
     def observation(self, observation: Any) -> Any:
         if not self.observation_queue:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium import spaces
 
-from sb3_ext.common.names import check_keywords, nearest, read_number
+from sb3_ext.common.names import check_keywords, nearest
+from sb3_ext.common.options import read_number
 
-__all__ = ["checked_keywords", "parts_of", "read_parts", "read_probability", "read_whole_number", "spaces_with_parts"]
+__all__ = ["checked_keywords", "parts_of", "read_parts", "read_probability", "spaces_with_parts"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,22 +43,6 @@ def read_probability(option: str, written: Any) -> float:
     number = read_number(option, written)
     if not 0 <= number <= 1:
         raise ValueError(f"{option}={written!r} must be a probability, between 0 and 1.")
-    return number
-
-
-def read_whole_number(option: str, written: Any, at_least: int) -> int:
-    """
-    :param option: name of the option, for the error
-    :param written: its value
-    :param at_least: the least value it may have
-    :raises ValueError: when it is less, or no whole number
-    """
-    try:
-        number = at_least - 1 if isinstance(written, bool) else operator.index(written)
-    except TypeError:
-        number = at_least - 1
-    if number < at_least:
-        raise ValueError(f"{option}={written!r} must be a whole number, at least {at_least}.")
     return number
 
 

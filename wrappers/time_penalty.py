@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 
-from sb3_ext.common.names import read_number
+from sb3_ext.common.options import read_number
 from sb3_ext.wrappers.reward_terms import RewardTerms, Step
 
 __all__ = ["TimePenalty"]

@@ -8,8 +8,9 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 from stable_baselines3.common.atari_wrappers import MaxAndSkipEnv
 
+from sb3_ext.common.options import read_whole
 from sb3_ext.wrappers.monitor_order import insert_below_monitor, wrappers_of
-from sb3_ext.wrappers.parameters import checked_keywords, read_whole_number
+from sb3_ext.wrappers.parameters import checked_keywords
 from sb3_ext.wrappers.seeded_wrapper import SeededWrapper
 
 __all__ = ["FrameSkip", "time_limit"]
@@ -32,7 +33,7 @@ def time_limit(env: gym.Env, max_episode_steps: int) -> gym.Env:
     :param max_episode_steps: number of steps
     :return: the environment, changed in place when it has a Monitor
     """
-    limit = read_whole_number("max_episode_steps", max_episode_steps, at_least=1)
+    limit = read_whole("max_episode_steps", max_episode_steps, at_least=1)
     while isinstance(env, _TimeLimit):
         env = env.env
     for layer in wrappers_of(env):
@@ -60,7 +61,7 @@ class FrameSkip(SeededWrapper):
         bounds = skip if isinstance(skip, (list, tuple)) else [skip, skip]
         if len(bounds) != 2:
             raise ValueError(f"skip={skip!r} must be a number of steps, or a list of two: the least and the most.")
-        self._least, self._most = (read_whole_number("skip", bound, at_least=1) for bound in bounds)
+        self._least, self._most = (read_whole("skip", bound, at_least=1) for bound in bounds)
         if self._least > self._most:
             raise ValueError(f"skip={skip!r}: the least number of steps comes first.")
         _warn_double_skip(env)

@@ -10,9 +10,7 @@ import textwrap
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-import numpy as np
-
-__all__ = ["check_choice", "check_keywords", "described_parameters", "extends", "nearest", "read_flag", "read_number"]
+__all__ = ["check_choice", "check_keywords", "described_parameters", "extends", "nearest"]
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -51,31 +49,6 @@ def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -
         if name not in known:
             public = [other for other in known if not other.startswith("_") and other not in ("self", "args", "kwargs")]
             raise TypeError(f"{owner} has no parameter {name!r}: {nearest(name, public)}")
-
-
-def read_number(option: str, written: Any) -> float:
-    """
-    :param option: name of the option, for the error
-    :param written: its value; YAML leaves ``1e-4`` as a string
-    :raises ValueError: when it is not a number
-    """
-    try:
-        if not isinstance(written, (bool, np.bool_)):
-            return float(written)
-    except (TypeError, ValueError):
-        pass
-    raise ValueError(f"{option}={written!r} must be a number.")
-
-
-def read_flag(option: str, written: Any) -> bool:
-    """
-    :param option: name of the option, for the error
-    :param written: its value; the string "no" would count as true
-    :raises ValueError: when it is not true or false
-    """
-    if not isinstance(written, (bool, np.bool_)):
-        raise ValueError(f"{option}={written!r} must be True or False (in YAML without quotes).")
-    return bool(written)
 
 
 def extends(base_init: Callable[..., None], without: Collection[str] = ()) -> Callable[[Init], Init]:

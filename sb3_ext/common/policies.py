@@ -27,7 +27,8 @@ from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtr
 from torch import nn
 
 from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
-from sb3_ext.common.names import check_keywords, nearest, read_flag, read_number
+from sb3_ext.common.names import check_keywords, nearest
+from sb3_ext.common.options import read_flag, read_number
 
 __all__ = ["LSTM_POLICIES", "MASKABLE_POLICIES", "POLICIES", "PolicyOptions", "resolve_policy_kwargs"]
 

@@ -13,7 +13,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from sb3_ext.common.names import check_choice, read_number
+from sb3_ext.common.names import check_choice
+from sb3_ext.common.options import read_number, read_whole
 from sb3_ext.envs.bandit_picture import BanditPicture
 from sb3_ext.wrappers.episode_report import report
 
@@ -65,8 +66,8 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
             raise ValueError(f"means={means!r} and draw={draw!r}: give one or the other.")
         if n_arms is None:
             n_arms = 10 if means is None else np.size(means)
-        n_arms = _read_count("n_arms", n_arms, 2)
-        self.length = _read_count("length", length, 1)
+        n_arms = read_whole("n_arms", n_arms, 2)
+        self.length = read_whole("length", length, 1)
         self.means = np.linspace(0.0, 1.0, n_arms) if means is None else _read_arms("means", means, n_arms)
         self.stds = _read_arms("stds", stds, n_arms)
         if (self.stds < 0).any():
@@ -157,13 +158,6 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
     def __getstate__(self) -> dict[str, Any]:
         # A window and fonts can't be pickled; they are made again when needed
         return {**vars(self), "_picture": None}
-
-
-def _read_count(option: str, written: Any, least: int) -> int:
-    number = read_number(option, written)
-    if not number.is_integer() or number < least:
-        raise ValueError(f"{option}={written!r} must be a whole number from {least} on.")
-    return int(number)
 
 
 def _read_arms(option: str, written: Any, n_arms: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sb3_ext.callbacks.sample_efficiency import SampleEfficiency
+from sb3_ext.callbacks.metrics.sample_efficiency import SampleEfficiency
 from sb3_ext.runs.monitor_files import WINDOW
 from sb3_ext.runs.next_steps import first_reached, reached_at
 from sb3_ext.runs.progress_file import Series

@@ -22,7 +22,8 @@ from gymnasium.utils import RecordConstructorArgs
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.common.names import check_keywords, read_number
+from sb3_ext.common.names import check_keywords
+from sb3_ext.common.options import may_be_none, read_number, read_whole
 from sb3_ext.wrappers.env_variants import EnvVariant, read_variant
 from sb3_ext.wrappers.episode_report import report
 
@@ -109,9 +110,7 @@ def _read_member(index: int, written: Any) -> Member:
         raise ValueError(f"{where}: name: {name!r} must be a text of at most {_LONGEST_NAME} characters.")
     if "count" in written and "weight" in written:
         raise ValueError(f"{where}: count and weight can't be given both.")
-    count = written.get("count")
-    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
-        raise ValueError(f"{where}: count: {count!r} must be a whole number, at least 1.")
+    count = may_be_none(read_whole)(f"{where}: count", written.get("count"))
     weight = read_number(f"{where}: weight", written.get("weight", 1.0))
     if not 0 < weight < float("inf"):
         raise ValueError(f"{where}: weight: {written['weight']!r} must be a number above 0.")

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sb3_ext.callbacks.alert_config import AlertsConfig, read_alerts
-from sb3_ext.callbacks.checkpoints_config import CheckpointsConfig, read_checkpoints
-from sb3_ext.callbacks.evaluation_config import EvaluationConfig, read_evaluation
-from sb3_ext.callbacks.live_table import TableConfig, read_table
-from sb3_ext.callbacks.metrics import MetricsConfig, read_metrics
+from sb3_ext.callbacks.alerts.config import AlertsConfig, read_alerts
+from sb3_ext.callbacks.checkpoints.config import CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.evaluation.config import EvaluationConfig, read_evaluation
+from sb3_ext.callbacks.metrics.callback import MetricsConfig, read_metrics
 from sb3_ext.callbacks.report import ReportConfig, read_report
-from sb3_ext.callbacks.tracking_config import TrackingConfig, read_tracking
+from sb3_ext.callbacks.table.callback import TableConfig, read_table
+from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
 from sb3_ext.common.names import check_choice, check_keywords
 from sb3_ext.vec_env.mixed import Member, read_members
 from sb3_ext.wrappers.curriculum_config import CurriculumConfig, read_curriculum
@@ -32,7 +32,7 @@ class ExtOptions:
     :param threads: torch's threads: ``auto`` measures; ``--num-threads`` goes first
     :param curriculum: stages that training goes through, see ``wrappers/curriculum_config.py``
     :param members: environments that are trained in at once, see ``vec_env/mixed.py``
-    :param metrics: more numbers about a training, see ``callbacks/metrics.py``
+    :param metrics: more numbers about a training, see ``callbacks/metrics``
     :param table: how they are shown; ``None``: in SB3's table
     :param alerts: what is told when a training goes wrong
     :param evaluation: how the agent is evaluated, within what the command line says; ``None``: by RL Zoo

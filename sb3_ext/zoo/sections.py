@@ -10,7 +10,8 @@ import rl_zoo3.exp_manager
 import yaml
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sb3_ext.common.names import check_keywords, nearest, read_number
+from sb3_ext.common.names import check_keywords, nearest
+from sb3_ext.common.options import read_number
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.zoo.registry import STOCK_TWIN
 

@@ -10,13 +10,13 @@ from typing import Any
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.callbacks.episode_metrics import EpisodeMetrics
-from sb3_ext.callbacks.evaluation import Evaluation
+from sb3_ext.callbacks.evaluation.callback import Evaluation
+from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
 from sb3_ext.callbacks.report import Report
 from sb3_ext.callbacks.save_normalization import SaveNormalization
-from sb3_ext.callbacks.table_files import LogFiles
-from sb3_ext.callbacks.tracking import Tracking
-from sb3_ext.callbacks.tracking_config import TrackingConfig
+from sb3_ext.callbacks.table.files import LogFiles
+from sb3_ext.callbacks.tracking.callback import Tracking
+from sb3_ext.callbacks.tracking.config import TrackingConfig
 from sb3_ext.callbacks.training_progress import TrainingProgress
 from sb3_ext.zoo.options import ExtOptions
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sb3_ext.callbacks.alert_judge import Judge, Window
-from sb3_ext.callbacks.alert_look import RunFacts, Score
-from sb3_ext.callbacks.alert_rule import SEVERITIES
-from sb3_ext.callbacks.alert_rules import RULES, metric_of, show_at
+from sb3_ext.callbacks.alerts.judge import Judge, Window
+from sb3_ext.callbacks.alerts.look import RunFacts, Score
+from sb3_ext.callbacks.alerts.rule import SEVERITIES
+from sb3_ext.callbacks.alerts.rules import RULES, metric_of, show_at
 from sb3_ext.callbacks.bounds import is_within
 
 N_ROWS, STEPS_A_ROW = 200, 1000

@@ -12,11 +12,11 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
-from sb3_ext.callbacks.alert_config import AlertsConfig, read_alerts
-from sb3_ext.callbacks.alert_rules import RULES, metric_of
-from sb3_ext.callbacks.alert_summary import AlertCount, read_alert_counts
-from sb3_ext.callbacks.alerts import Alerts, TrainingDiverged
-from sb3_ext.callbacks.metrics import Metrics
+from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
+from sb3_ext.callbacks.alerts.config import AlertsConfig, read_alerts
+from sb3_ext.callbacks.alerts.rules import RULES, metric_of
+from sb3_ext.callbacks.alerts.summary import AlertCount, read_alert_counts
+from sb3_ext.callbacks.metrics.callback import Metrics
 
 #: Fires at every row
 ALWAYS = {"always": {"metric": "time/total_timesteps", "above": 0, "advice": "Nothing to tune."}}

@@ -18,10 +18,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from sb3_ext.callbacks.async_evaluation import EvaluationProcess, EvaluationSetup
-from sb3_ext.callbacks.evaluation import Evaluation
+from sb3_ext.callbacks.evaluation.callback import Evaluation
+from sb3_ext.callbacks.evaluation.process import EvaluationProcess, EvaluationSetup
+from sb3_ext.callbacks.evaluation.snapshot import Snapshot
 from sb3_ext.callbacks.save_normalization import SaveNormalization
-from sb3_ext.callbacks.snapshot import Snapshot
 from sb3_ext.runs.normalization import load_statistics
 from sb3_ext.runs.scoring import play
 from sb3_ext.wrappers.curriculum_config import read_curriculum

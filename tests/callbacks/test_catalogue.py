@@ -20,8 +20,8 @@ from sb3_ext import REINFORCE, A2CExt, MaskablePPOExt, PPOExt, RecurrentPPOExt
 from sb3_ext.callbacks import catalogue
 from sb3_ext.callbacks.bounds import hard_bounds, is_within
 from sb3_ext.callbacks.catalogue import describe, groups, metrics, ordered, read_catalogue
-from sb3_ext.callbacks.episode_metrics import EpisodeMetrics
-from sb3_ext.callbacks.metrics import Metrics
+from sb3_ext.callbacks.metrics.callback import Metrics
+from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.wrappers.reward_terms import RewardTerms
 

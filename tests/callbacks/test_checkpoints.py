@@ -17,8 +17,8 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_ext import PPOExt
-from sb3_ext.callbacks.checkpoints import Checkpoints, CheckpointsConfig, read_checkpoints
-from sb3_ext.callbacks.evaluation import Evaluation
+from sb3_ext.callbacks.checkpoints.callback import Checkpoints, CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.runs.atomic import save_model
 from sb3_ext.runs.checkpoint import BEST, LAST, Checkpoint, find_checkpoints, step_name
@@ -246,7 +246,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path):
 
 def test_it_works_with_an_off_policy_algorithm_from_a_config_and_finds_the_folder(tmp_path):
     options = {"every": 20, "keep": 1, **SILENT}
-    callbacks = get_callback_list({"callback": [{"sb3_ext.callbacks.checkpoints.Checkpoints": options}]})
+    callbacks = get_callback_list({"callback": [{"sb3_ext.callbacks.Checkpoints": options}]})
     model = DQN("MlpPolicy", gym.make("CartPole-v1"), learning_starts=10, buffer_size=100, device="cpu")
     evaluation = make_eval(tmp_path, gym.make("CartPole-v1"), eval_freq=50, warn=False)
     model.learn(60, callback=[*callbacks, evaluation])

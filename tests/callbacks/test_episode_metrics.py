@@ -8,7 +8,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
-from sb3_ext.callbacks.episode_metrics import EpisodeMetrics
+from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
 from sb3_ext.wrappers.episode_report import report
 
 

@@ -15,9 +15,9 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_ext import PPOExt
-from sb3_ext.callbacks.evaluation import Evaluation
-from sb3_ext.callbacks.evaluation_config import EvaluationConfig, read_evaluation
-from sb3_ext.callbacks.evaluation_results import log_late
+from sb3_ext.callbacks.evaluation.callback import Evaluation
+from sb3_ext.callbacks.evaluation.config import EvaluationConfig, read_evaluation
+from sb3_ext.callbacks.evaluation.results import log_late
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.runs.normalization import load_statistics
 
@@ -246,7 +246,7 @@ def test_scores_of_training_that_never_come_are_told_of():
 
 
 def test_it_can_be_named_in_a_config():
-    (evaluation,) = get_callback_list({"callback": [{"sb3_ext.callbacks.evaluation.Evaluation": {"every": 100}}]})
+    (evaluation,) = get_callback_list({"callback": [{"sb3_ext.callbacks.Evaluation": {"every": 100}}]})
     env = VecNormalize(make_vec_env("CartPole-v1", 2), clip_obs=5.0)
     PPO("MlpPolicy", env, n_steps=64, batch_size=32, device="cpu").learn(128, callback=evaluation)
     assert evaluation.evaluations_timesteps == [100]

@@ -16,10 +16,10 @@ from stable_baselines3.common.logger import HumanOutputFormat, Logger, TensorBoa
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sb3_ext.callbacks.catalogue import describe
-from sb3_ext.callbacks.live_table import LiveTable, Table, TableConfig, read_table
 from sb3_ext.callbacks.rows import rows_of
-from sb3_ext.callbacks.table_files import LogFiles, log_files
-from sb3_ext.callbacks.table_format import format_value
+from sb3_ext.callbacks.table.callback import LiveTable, Table, TableConfig, read_table
+from sb3_ext.callbacks.table.files import LogFiles, log_files
+from sb3_ext.callbacks.table.format import format_value
 
 SHOWN_AT = {"kl_high": "train/approx_kl", "slow": None}
 HIDDEN_CURSOR, SHOWN_CURSOR = "\x1b[?25l", "\x1b[?25h"
@@ -63,7 +63,7 @@ def large_terminal(monkeypatch):
     monkeypatch.setenv("LINES", "100")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr("sb3_ext.callbacks.live_table._REST", 0.0)
+    monkeypatch.setattr("sb3_ext.callbacks.table.callback._REST", 0.0)
 
 
 def model_for(output, algorithm=PPO, verbose=1, **kwargs):
@@ -298,9 +298,9 @@ def test_the_table_is_read_from_a_config(written, config):
     ("written", "error", "text"),
     [
         ({"every_second": 1}, TypeError, "did you mean 'every_seconds'"),
-        ({"every_seconds": -1}, ValueError, "0 or more"),
+        ({"every_seconds": -1}, ValueError, "at least 0"),
         ({"live": "always"}, ValueError, "must be 'auto', true or false"),
-        ("yes", ValueError, "must be true, false, or options"),
+        ("yes", ValueError, "must be true, false, or keys"),
     ],
 )
 def test_a_mistake_in_the_config_is_an_error(written, error, text):

@@ -28,7 +28,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sb3_ext import REINFORCE, PPOExt
-from sb3_ext.callbacks.metrics import Metrics
+from sb3_ext.callbacks.metrics.callback import Metrics
 
 
 @pytest.mark.parametrize("algorithm", [PPO, PPOExt, A2C, REINFORCE])

@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import PPOExt
-from sb3_ext.callbacks.metrics import Metrics, MetricsConfig, read_metrics
+from sb3_ext.callbacks.metrics.callback import Metrics, MetricsConfig, read_metrics
 
 
 @pytest.mark.parametrize("algorithm", [PPO, PPOExt, DQN, SAC])
@@ -161,9 +161,9 @@ def test_what_a_config_says_becomes_a_callback():
         ({"histograms": "no"}, ValueError, "True or False"),
         ({"max_cost": 0}, ValueError, "above 0"),
         ({"threshold": "high"}, ValueError, "must be a number"),
-        ({"threshold": "inf"}, ValueError, "finite"),
-        ({"histogram_seconds": -1}, ValueError, "0 or more"),
-        ("all", ValueError, "true, false or options"),
+        ({"threshold": "inf"}, ValueError, "must be a finite number"),
+        ({"histogram_seconds": -1}, ValueError, "at least 0"),
+        ("all", ValueError, "true, false, or keys"),
     ],
 )
 def test_what_is_written_wrongly_gets_an_error_that_helps(written, error, message):

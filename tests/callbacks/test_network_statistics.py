@@ -12,7 +12,12 @@ from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.env_util import make_vec_env
 from torch import nn
 
-from sb3_ext.callbacks.network_statistics import PolicySample, initial_policy, largest_entropy, network_statistics
+from sb3_ext.callbacks.metrics.network_statistics import (
+    PolicySample,
+    initial_policy,
+    largest_entropy,
+    network_statistics,
+)
 from sb3_ext.fast.policy import has_hooks
 
 RELU = {"activation_fn": nn.ReLU, "net_arch": [8]}

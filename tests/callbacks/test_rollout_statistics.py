@@ -5,9 +5,9 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 
-from sb3_ext.callbacks.action_statistics import ActionStatistics
-from sb3_ext.callbacks.collected import MAX_NUMBERS, Collected, even_stride, recent_transitions, thinned
-from sb3_ext.callbacks.rollout_statistics import ObservationStatistics, RecentRewards, summarize
+from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
+from sb3_ext.callbacks.metrics.collected import MAX_NUMBERS, Collected, even_stride, recent_transitions, thinned
+from sb3_ext.callbacks.metrics.rollout_statistics import ObservationStatistics, RecentRewards, summarize
 
 RNG = np.random.default_rng(0)
 

@@ -7,7 +7,7 @@ import pytest
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from sb3_ext.callbacks.sample_efficiency import SampleEfficiency, reward_threshold
+from sb3_ext.callbacks.metrics.sample_efficiency import SampleEfficiency, reward_threshold
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 
 

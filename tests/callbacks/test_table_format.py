@@ -5,9 +5,9 @@ import math
 import pytest
 
 from sb3_ext.callbacks.catalogue import MetricInfo, describe, ordered
-from sb3_ext.callbacks.table_format import arrow, clock, format_value, sparkline, trend
-from sb3_ext.callbacks.table_layout import fit
-from sb3_ext.callbacks.table_state import TableState, alerts_of
+from sb3_ext.callbacks.table.format import arrow, clock, format_value, sparkline, trend
+from sb3_ext.callbacks.table.layout import fit
+from sb3_ext.callbacks.table.state import TableState, alerts_of
 
 
 @pytest.mark.parametrize(

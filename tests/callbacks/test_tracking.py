@@ -19,8 +19,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 from wandb_offline import read_runs
 
 from sb3_ext import PPOExt
-from sb3_ext.callbacks.alerts import Alerts
-from sb3_ext.callbacks.tracking import Tracking
+from sb3_ext.callbacks.alerts.callback import Alerts
+from sb3_ext.callbacks.tracking.callback import Tracking
 from sb3_ext.runs.normalization import save_statistics
 
 TIMESTEPS = "time/total_timesteps"
@@ -291,7 +291,7 @@ def test_a_program_that_dies_leaves_a_finished_run(folder):
     program = """
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import ConvertCallback
-from sb3_ext.callbacks.tracking import Tracking
+from sb3_ext.callbacks.tracking.callback import Tracking
 PPO("MlpPolicy", "CartPole-v1", n_steps=64, device="cpu").learn(
     128, callback=[Tracking(notes="dies"), ConvertCallback(lambda local, _: local["self"].num_timesteps < 70 or 1 / 0)]
 )

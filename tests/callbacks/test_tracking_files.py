@@ -13,10 +13,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_ext.callbacks.tracking_config import TrackingConfig, read_tracking
-from sb3_ext.callbacks.wandb_dashboard import Dashboard, dashboard
-from sb3_ext.callbacks.wandb_files import download_run, unpack_run, zip_run
-from sb3_ext.callbacks.wandb_writer import TIMESTEPS
+from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
+from sb3_ext.callbacks.tracking.dashboard import Dashboard, dashboard
+from sb3_ext.callbacks.tracking.files import download_run, unpack_run, zip_run
+from sb3_ext.callbacks.tracking.writer import TIMESTEPS
 
 
 def ranges(model, *names):
@@ -137,7 +137,7 @@ def test_a_config_may_be_short_or_long(monkeypatch):
         ({"upload_mb": -1}, "must be a number of megabytes"),
         ({"videos": "yes"}, "must be True or False"),
         ({"project": 3}, "must be a text"),
-        ("landers", "must be true, false or keys with values"),
+        ("landers", "must be true, false, or keys with values"),
     ],
 )
 def test_mistakes_in_a_config_are_told(written, message):

@@ -106,9 +106,9 @@ def test_the_threshold_is_between_the_best_and_the_second_best_arm():
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"n_arms": 1}, "n_arms=1 must be a whole number from 2 on"),
+        ({"n_arms": 1}, "n_arms=1 must be a whole number, at least 2"),
         ({"n_arms": 2.5}, "n_arms=2.5 must be a whole number"),
-        ({"length": 0}, "length=0 must be a whole number from 1 on"),
+        ({"length": 0}, "length=0 must be a whole number, at least 1"),
         ({"n_arms": 3, "means": [1, 2]}, "has 2 numbers for 3 arms"),
         ({"means": [1, "two"]}, "must be a number"),
         ({"means": [1, float("nan")]}, "must be finite"),

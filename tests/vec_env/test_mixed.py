@@ -13,7 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.monitor import load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-from sb3_ext.callbacks.episode_metrics import EpisodeMetrics
+from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
 from sb3_ext.vec_env.mixed import check_members, member_fns, members_of_envs, mixed, once_each, read_members
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.wrappers.curriculum_config import read_curriculum

@@ -76,7 +76,7 @@ def two(first, second=None):
         (two({"next": {}}), "is empty"),
         (two({"next": {"scor": 1}}), "did you mean 'score'"),
         (two({"next": {"score": "high"}}), "must be a number"),
-        (two({"next": {"score": float("nan")}}), "must be a number"),
+        (two({"next": {"score": float("nan")}}), "must be a finite number"),
         (two({"next": {"steps": 0}}), "whole number, at least 1"),
         (two({"next": {"plateau": {"min_improvement": 1}}}), "needs steps"),
         (two({"next": {"plateau": {"steps": 5, "min_improvement": -1}}}), "at least 0"),

@@ -1,0 +1,5 @@
+"""Alerts: rules look at every row of metrics, and say what is wrong and what to tune."""
+
+from sb3_ext.callbacks.alerts.callback import Alerts
+
+__all__ = ["Alerts"]

@@ -1,0 +1,145 @@
+"""Finds NaN and Inf where they begin: in a policy's parameters, in observations and in rewards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from torch.utils.hooks import RemovableHandle
+
+from sb3_ext.callbacks.metrics.network_statistics import asking
+from sb3_ext.common.gradients import split_parameters
+
+__all__ = [
+    "StepWatch",
+    "TrainingDiverged",
+    "find_broken_parameters",
+    "has_broken_losses",
+    "is_finite",
+    "names_of_broken",
+]
+
+#: Norm of all parameters beyond which they may be finite and what the policy puts out not. Usual ones are below 1000
+_HUGE = 1e4
+
+
+class TrainingDiverged(FloatingPointError):
+    """The policy, its observations or its rewards are not finite any more: there is nothing left to train."""
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """
+    :param array: of any type
+    :return: whether all its numbers are finite
+    """
+    if array.dtype.kind != "f":
+        return True
+    flat = array.ravel()
+    # A dot product is several times faster than np.isfinite on small arrays; it may overflow, hence the second look
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+
+
+def names_of_broken(observations: Any) -> list[str]:
+    """
+    :param observations: of all environments, or by key
+    :return: what of it is not finite, in words
+    """
+    if isinstance(observations, Mapping):
+        return [f"observation {key!r}" for key, part in observations.items() if not is_finite(part)]
+    return [] if is_finite(observations) else ["observations"]
+
+
+def has_broken_losses(values: Mapping[str, Any]) -> bool:
+    """
+    :param values: what a logger has recorded
+    :return: whether a number of the update is NaN or infinite
+    """
+    for name, value in values.items():
+        if type(value) is float and not math.isfinite(value) and name.startswith("train/"):
+            return True
+    return False
+
+
+def find_broken_parameters(model: BaseAlgorithm) -> list[str]:
+    """
+    :param model: that is training
+    :return: what of its policy is not finite, in words
+    """
+    parameters = list(model.policy.parameters())
+    if not parameters:
+        return []
+    norm = float(th.nn.utils.get_total_norm(parameters))
+    if norm < _HUGE:
+        return []
+    broken = [name for name, value in model.policy.named_parameters() if not bool(th.isfinite(value).all())]
+    if broken:
+        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+        return [f"the policy's parameters ({broken[0]}{more})"]
+    return ["the policy's output"] if _puts_out_nan(model) else []
+
+
+def _puts_out_nan(model: BaseAlgorithm) -> bool:
+    """Ask the policy about the latest observations, as the next step will. Draws no random numbers."""
+    policy: Any = model.policy
+    if not isinstance(model, OnPolicyAlgorithm) or hasattr(policy, "lstm_actor") or model._last_obs is None:
+        return False
+    with asking(policy):
+        observations, _ = policy.obs_to_tensor(model._last_obs)
+        try:
+            policy.get_distribution(observations)
+        except ValueError:
+            return True  # torch checks what a distribution is made of
+        return not bool(th.isfinite(policy.predict_values(observations)).all())
+
+
+class StepWatch:
+    """
+    Looks at one small parameter, also after each step of an optimizer: an update makes many of them, and torch asserts
+    in the one after that which broke the policy. Where gradients are clipped together, NaN in one is NaN in all.
+
+    :param model: that is training
+    :param suspect: is called when that parameter is not finite, or huge
+    """
+
+    def __init__(self, model: BaseAlgorithm, suspect: Callable[[], None]) -> None:
+        self._suspect = suspect
+        self._watched = list(_small_parameters(model))
+        # On a GPU, to ask for a number is to wait for all that is under way
+        steps_too = model.device.type == "cpu"
+        self._hooks = [self._watch(*watched) for watched in self._watched] if steps_too else []
+
+    def _watch(self, optimizer: th.optim.Optimizer, parameter: th.Tensor) -> RemovableHandle:
+        return optimizer.register_step_post_hook(lambda *_: self._look_at(parameter))
+
+    def _look_at(self, parameter: th.Tensor) -> None:
+        if not -_HUGE < float(parameter.detach().sum()) < _HUGE:
+            self._suspect()
+
+    def look(self) -> None:
+        """Now, whatever has changed the parameters: not all updates are made by these optimizers."""
+        for _, parameter in self._watched:
+            self._look_at(parameter)
+
+    def close(self) -> None:
+        """Leave the optimizers as they were."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+
+
+def _small_parameters(model: BaseAlgorithm) -> Iterator[tuple[th.optim.Optimizer, th.Tensor]]:
+    """Of each optimizer; that of an actor-critic policy has one of the actor, since values may well be large."""
+    policy = model.policy
+    if isinstance(model, OnPolicyAlgorithm):
+        actor, _ = split_parameters(policy)
+        yield policy.optimizer, min(actor, key=th.numel)
+        return
+    for part in (policy, getattr(policy, "actor", None), getattr(policy, "critic", None)):
+        optimizer = getattr(part, "optimizer", None)
+        if isinstance(optimizer, th.optim.Optimizer):
+            yield optimizer, min((value for group in optimizer.param_groups for value in group["params"]), key=th.numel)

@@ -1,0 +1,288 @@
+"""What rules of alerts look at: a row of metrics, what came before it, and what is known about the run."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+from sb3_ext.callbacks.bounds import hard_bounds
+from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold
+from sb3_ext.callbacks.observation_scale import WarnObservationScale
+
+__all__ = ["Look", "RunFacts", "Score", "facts_of"]
+
+#: Values of each metric that are kept from the start of a training, for rules that ask how it was then
+_EARLY = 10
+#: The score at the start is the median of so many rows, which must be in this share of the training
+_FIRST_SCORES, _FIRST_PROGRESS = 5, 0.05
+#: A score that has come this far from the start to the threshold counts as solved (Taxi's threshold is above what can
+#: be reached), until it falls back below the second share: a mean of 100 episodes swings
+_SOLVED, _STILL_SOLVED = 0.95, 0.85
+#: A new best score counts when it is better by this share of all that was gained, and of the way to the threshold
+_BETTER_BY_GAIN, _BETTER_BY_WAY = 0.02, 0.03
+#: Something was learned when this share of the way to the threshold was made; without one, of the score at the start
+_LEARNED = 0.1
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """
+    What is known of a run before it starts.
+
+    :param algorithms: names of the algorithm, its base classes and its kind in small letters, such as ``ppo``,
+        ``reinforce``, ``on_policy``
+    :param n_envs: environments side by side
+    :param start: timesteps at the start
+    :param total: timesteps at the end
+    :param max_entropy: of a policy on discrete actions, in nats; ``None`` for continuous ones
+    :param action_dims: numbers that an action has
+    :param threshold: the score from which on the environment is solved
+    :param max_episode_steps: of an episode, where there is a limit
+    :param sees_raw_observations: whether the policy gets vectors that nothing normalises
+    :param options: hyperparameters of the algorithm that rules ask for
+    :param bounds_of: gives the values that a metric can't be below or above
+    """
+
+    algorithms: frozenset[str] = frozenset()
+    n_envs: int = 1
+    start: int = 0
+    total: int = 0
+    max_entropy: float | None = None
+    action_dims: int = 1
+    threshold: float | None = None
+    max_episode_steps: int | None = None
+    sees_raw_observations: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    bounds_of: Callable[[str], tuple[float, float]] = lambda name: (-math.inf, math.inf)
+
+    def progress(self, step: int) -> float:
+        """
+        :param step: timesteps
+        :return: share of the training that is over
+        """
+        length = self.total - self.start
+        return min(max((step - self.start) / length, 0.0), 1.0) if length > 0 else 1.0
+
+
+class Score:
+    """
+    The course of the mean episode reward.
+
+    :param threshold: the score from which on the environment is solved
+    """
+
+    def __init__(self, threshold: float | None) -> None:
+        self._threshold = threshold
+        self._early: list[float] = []
+        self._best = -math.inf
+        #: What a score must be better than to count as an improvement
+        self._anchor = -math.inf
+        self.latest = math.nan
+        #: That of the untrained policy, about
+        self.first = math.nan
+        #: How much it varies by itself
+        self.noise = 0.0
+        #: Share of the training that was over when it was clearly better than before
+        self.improved_at = 0.0
+        #: Share of the episodes that succeed, where the environment says so
+        self.success_rate = 0.0
+        #: Whether there is hardly anything left to learn
+        self.solved = False
+
+    def add(self, score: float, progress: float) -> None:
+        """
+        :param score: mean episode reward
+        :param progress: share of the training that is over
+        """
+        self.latest = score
+        self.solved = self._is_solved()
+        if not self._early or (len(self._early) < _FIRST_SCORES and progress <= _FIRST_PROGRESS):
+            self._early.append(score)
+            self.first = self._best = self._anchor = statistics.median(self._early)
+            self.noise = statistics.pstdev(self._early)
+            self.improved_at = progress
+            return
+        # A first episode may be a lucky one: only later scores can be the best
+        step = max(_BETTER_BY_GAIN * (self._best - self.first), _BETTER_BY_WAY * self._way, 0.5 * self.noise)
+        self._best = max(self._best, score)
+        if score > self._anchor + step:
+            self._anchor, self.improved_at = score, progress
+        elif self.learned and score < (self._anchor + self.first) / 2:
+            self._anchor = score  # it has to be learned again, and that counts too
+
+    @property
+    def _way(self) -> float:
+        """From the start to the threshold."""
+        return 0.0 if self._threshold is None else max(self._threshold - self.first, 0.0)
+
+    @property
+    def best(self) -> float:
+        return self._best
+
+    @property
+    def learned(self) -> bool:
+        """Whether it has ever been clearly better than at the start."""
+        least = _LEARNED * (abs(self.first) if self._threshold is None else self._way)
+        return self._best - self.first > max(3 * self.noise, least, 1e-9)
+
+    def _is_solved(self) -> bool:
+        if self.success_rate >= 0.99:
+            return True
+        if self._threshold is None:
+            return False
+        if not self._early:
+            return self.latest >= self._threshold
+        return self.latest >= self._threshold - (1 - (_STILL_SOLVED if self.solved else _SOLVED)) * self._way
+
+    @property
+    def way_made(self) -> float:
+        """Share of the way from the start to the threshold; 0 where there is no threshold."""
+        return (self.latest - self.first) / self._way if self._way > 0 else 0.0
+
+    @property
+    def lost(self) -> float:
+        """Share of what was learned that is gone again; 0 where nothing was learned."""
+        return (self._best - self.latest) / (self._best - self.first) if self.learned else 0.0
+
+
+class Look:
+    """
+    What a rule sees of a row.
+
+    :param facts: about the run
+    """
+
+    def __init__(self, facts: RunFacts) -> None:
+        self.facts = facts
+        self.score = Score(facts.threshold)
+        self.step = 0
+        self.progress = 0.0
+        #: Numbers of this row
+        self.row: Mapping[str, float] = {}
+        #: The latest number of each metric, from this row or an earlier one
+        self.known: dict[str, float] = {}
+        #: What was found to be NaN or infinite beside the row
+        self.faults: list[str] = []
+        # Set for each rule
+        self.metric = ""
+        self.value = math.nan
+        self.memory: dict[str, Any] = {}
+        self._early: dict[str, list[float]] = {}
+        #: Metrics of which there are enough early values
+        self._settled: set[str] = set()
+
+    def enter(self, step: int, row: Mapping[str, float]) -> None:
+        """
+        :param step: timesteps
+        :param row: its numbers
+        """
+        self.step, self.row = step, row
+        self.progress = self.facts.progress(step)
+        self.known.update(row)
+        for name in row.keys() - self._settled:
+            early = self._early.setdefault(name, [])
+            early.append(row[name])
+            if len(early) == _EARLY:
+                self._settled.add(name)
+        self.score.success_rate = row.get("rollout/success_rate", self.score.success_rate)
+        score = row.get("rollout/ep_rew_mean")
+        if score is not None and math.isfinite(score):
+            self.score.add(score, self.progress)
+
+    def early(self, name: str) -> list[float]:
+        """
+        :param name: a metric
+        :return: its values in the first rows that had it, ten at most
+        """
+        return self._early.get(name, [])
+
+    def share_of_start(self, name: str) -> float:
+        """
+        :param name: a metric that is positive at the start
+        :return: its latest value over its first one; 1 where there is none
+        """
+        early = self.early(name)
+        return self.known[name] / early[0] if early and early[0] > 0 else 1.0
+
+    @property
+    def learns_slowly_on_purpose(self) -> bool:
+        """Whether a schedule has brought the learning rate down to where small updates are meant."""
+        return self.share_of_start("train/learning_rate") < 0.2
+
+    def is_doing_well(self, patience: float) -> bool:
+        """
+        :param patience: share of the training
+        :return: whether the task is solved, or the score has improved within that share
+        """
+        score = self.score
+        return score.solved or (score.learned and self.progress - score.improved_at < patience)
+
+    @property
+    def randomness(self) -> float | None:
+        """
+        How random the policy still is: for discrete actions the share of the largest possible entropy; for continuous
+        ones, and where actions are masked, compared with the start, as a factor of the standard deviation.
+        """
+        name = "policy/entropy" if "policy/entropy" in self.known else "train/entropy_loss"
+        sign = 1.0 if name == "policy/entropy" else -1.0
+        if name not in self.known:
+            return None
+        entropy, first = sign * self.known[name], sign * self.early(name)[0]
+        if self.facts.max_entropy is None:
+            return math.exp(min((entropy - first) / self.facts.action_dims, 50.0))
+        most = first if "maskableppo" in self.facts.algorithms else self.facts.max_entropy
+        return entropy / most if most > 0 else None
+
+
+def facts_of(model: BaseAlgorithm, threshold: float | None = None) -> RunFacts:
+    """
+    :param model: at the start of its training
+    :param threshold: the score from which on the environment is solved, instead of the environment's own
+    """
+    names = {cls.__name__.lower() for cls in type(model).__mro__}
+    kinds = {"on_policy": isinstance(model, OnPolicyAlgorithm), "off_policy": isinstance(model, OffPolicyAlgorithm)}
+    names |= {kind for kind, applies in kinds.items() if applies}
+    if hasattr(model, "clip_range"):
+        names.add("ppo")  # RecurrentPPO and MaskablePPO are no subclasses of PPO
+    env = model.get_env()
+    assert env is not None  # it is training
+    episode_steps = hard_bounds("rollout/ep_len_mean", model)[1]
+    options = ("baseline", "n_epochs", "normalize_values", "value_loss", "normalize_advantage")
+    return RunFacts(
+        algorithms=frozenset(names),
+        n_envs=model.n_envs,
+        start=model._num_timesteps_at_start,
+        total=model._total_timesteps,
+        threshold=reward_threshold(env) if threshold is None else threshold,
+        max_episode_steps=int(episode_steps) if math.isfinite(episode_steps) else None,
+        sees_raw_observations=_sees_raw_observations(model),
+        options={name: getattr(model, name) for name in options if hasattr(model, name)},
+        bounds_of=lambda name: hard_bounds(name, model),
+        **_facts_of_actions(model.action_space),
+    )
+
+
+def _sees_raw_observations(model: BaseAlgorithm) -> bool:
+    warning = WarnObservationScale()
+    warning.init_callback(model)
+    return not warning._is_normalized() and any(True for _ in warning._keys())
+
+
+def _facts_of_actions(space: spaces.Space) -> dict[str, Any]:
+    if isinstance(space, spaces.Discrete):
+        sizes = [int(space.n)]
+    elif isinstance(space, spaces.MultiDiscrete):
+        sizes = [int(size) for size in space.nvec.flatten()]
+    elif isinstance(space, spaces.MultiBinary):
+        sizes = [2] * math.prod(space.shape)
+    else:
+        return {"action_dims": max(math.prod(space.shape or ()), 1)}
+    return {"max_entropy": sum(math.log(size) for size in sizes), "action_dims": len(sizes)}

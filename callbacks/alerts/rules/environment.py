@@ -1,0 +1,112 @@
+"""Rules about the environment: episodes, copies, scales."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
+
+__all__ = ["RULES"]
+
+
+def _no_episode_end(look: Look, n: SimpleNamespace) -> bool | Finding:
+    # The sum over the training is not lost when a row is left out
+    is_sum = look.metric == "time/episodes"
+    ended = look.value > look.memory.get("sum", 0) if is_sum else look.value > 0
+    if ended or "step" not in look.memory:
+        look.memory.update(step=look.step if ended else look.facts.start, sum=look.value if is_sum else 0)
+    steps = (look.step - look.memory["step"]) / look.facts.n_envs
+    longest = look.known.get("rollout/ep_len_mean", 0.0)
+    limit = look.facts.max_episode_steps
+    plausible = n.factor * max(limit, longest) if limit is not None else max(n.steps, n.factor * longest)
+    if steps <= plausible:
+        return False
+    return Finding(look.metric, f"no episode has ended for {steps:,.0f} steps of each environment")
+
+
+def _envs_identical(look: Look, n: SimpleNamespace) -> bool:
+    return look.value < n.threshold
+
+
+def _obs_unscaled(look: Look, n: SimpleNamespace) -> bool | Finding | None:
+    if not look.facts.sees_raw_observations:
+        return None
+    known = look.known
+    mean, std = known.get("env/obs_mean", 0.0), known.get("env/obs_std", 0.0)
+    low, high = known.get("env/obs_min", 0.0), known.get("env/obs_max", 0.0)
+    size, largest = math.hypot(mean, std), max(abs(low), abs(high))
+    if size <= n.large and largest <= n.largest and not 0.0 < largest < n.small:
+        return False
+    return Finding(
+        look.metric, f"observations are between {low:.3g} and {high:.3g}, with a root mean square of {size:.3g}"
+    )
+
+
+def _reward_scale(look: Look, n: SimpleNamespace) -> bool | Finding | None:
+    known = look.known
+    std, low, high = look.value, known.get("env/reward_min", 0.0), known.get("env/reward_max", 0.0)
+    size, largest = math.hypot(known.get("env/reward_mean", 0.0), std), max(abs(low), abs(high))
+    if largest == 0.0:
+        return None  # no reward was met, which says nothing about its scale
+    too_large = size > n.large and not look.facts.options.get("normalize_values")
+    if not too_large and largest >= n.small:
+        return False
+    return Finding(look.metric, f"rewards are between {low:.3g} and {high:.3g}, with a root mean square of {size:.3g}")
+
+
+RULES = (
+    Rule(
+        "no_episode_end",
+        ("time/episodes", "rollout/episodes"),
+        "no episode ends",
+        "Nothing is known about the score, and an agent that is stuck stays there: give the environment a time limit "
+        "(gymnasium.wrappers.TimeLimit, or env_kwargs: {max_episode_steps: 1000} where it is registered).",
+        _no_episode_end,
+        {"steps": 20000, "factor": 1.2, "window": 2},
+        variants={
+            "reinforce": Variant(
+                "REINFORCE learns only from episodes that have ended: give the environment a time limit "
+                "(gymnasium.wrappers.TimeLimit), or set max_episode_steps to learn from parts of an episode."
+            )
+        },
+    ),
+    Rule(
+        "envs_identical",
+        ("rollout/env_diversity",),
+        "all environments do the same",
+        "More of them teach nothing: seed them differently, give the environment a random start (Atari: sticky actions "
+        "or no-ops), or use fewer (n_envs).",
+        _envs_identical,
+        {"threshold": 0.01, "window": 10},
+    ),
+    Rule(
+        "obs_unscaled",
+        ("env/obs_std",),
+        "observations are far from unit scale, and nothing normalises them",
+        "Write normalize: true into the section of the hyperparameter file (VecNormalize), or scale them with bounds "
+        "that you know: env_wrapper: [{sb3_ext.wrappers.ScaleObservations: {low: …, high: …}}].",
+        _obs_unscaled,
+        {"large": 10.0, "largest": 1000.0, "small": 0.05, "window": 3},
+    ),
+    Rule(
+        "reward_scale",
+        ("env/reward_std",),
+        "rewards are extremely large or small",
+        "The value loss drowns everything else, or vanishes: write normalize: true into the section (VecNormalize also "
+        "scales rewards), scale them in a wrapper, or set normalize_values: true (PPOExt).",
+        _reward_scale,
+        {"large": 100.0, "small": 0.001, "window": 5},
+        variants={
+            "reinforce": Variant(
+                "normalize_returns saves the policy's gradient, but not the value function's: write normalize: true "
+                "into the section (VecNormalize also scales rewards), or use baseline: mean."
+            ),
+            "off_policy": Variant(
+                "Q-values grow with rewards: scale them in a wrapper so that returns stay within about ±100, or set "
+                "normalize: {norm_obs: false, norm_reward: true}."
+            ),
+        },
+    ),
+)

@@ -1,0 +1,200 @@
+"""Rules about learning: the score, the size of the updates, the learning rate."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.rule import Rule, Variant
+
+__all__ = ["RULES"]
+
+_SCORE = "rollout/ep_rew_mean"
+_KL = "train/approx_kl"
+_CLIP = "train/clip_fraction"
+_LR = "train/learning_rate"
+
+
+def _reward_stall(look: Look, n: SimpleNamespace) -> bool:
+    score = look.score
+    if score.solved or (look.facts.threshold is None and score.learned):
+        return False  # nobody knows whether a score without a threshold can get any better
+    if score.way_made >= n.near:
+        return False  # what is missing may be what exploration costs
+    return look.progress - score.improved_at >= n.patience
+
+
+def _reward_drop(look: Look, n: SimpleNamespace) -> bool:
+    score, threshold = look.score, look.facts.threshold
+    if score.solved:
+        return False
+    if threshold is not None and score.best - score.first < n.learned * (threshold - score.first):
+        return False  # too little was learned to be lost
+    return score.lost >= n.lost
+
+
+def _kl_high(look: Look, n: SimpleNamespace) -> bool:
+    return look.value > n.threshold
+
+
+def _kl_low(look: Look, n: SimpleNamespace) -> bool:
+    if look.score.solved or look.learns_slowly_on_purpose:
+        return False
+    return look.value < n.threshold
+
+
+def _clip_high(look: Look, n: SimpleNamespace) -> bool:
+    return look.value > n.threshold
+
+
+def _clip_low(look: Look, n: SimpleNamespace) -> bool:
+    if look.is_doing_well(n.patience) or look.learns_slowly_on_purpose:
+        return False
+    return look.value < n.threshold
+
+
+def _kl_stops(look: Look, n: SimpleNamespace) -> bool:
+    return look.value >= n.threshold
+
+
+def _lr_zero(look: Look, n: SimpleNamespace) -> bool:
+    return look.value <= n.threshold or look.share_of_start(_LR) <= n.share_of_start
+
+
+def _importance_low(look: Look, n: SimpleNamespace) -> bool:
+    return look.value < n.threshold
+
+
+_SLOWER = "Lower learning_rate (by 3 to 10 times)"
+
+RULES = (
+    Rule(
+        "reward_stall",
+        (_SCORE,),
+        "the score does not improve",
+        "The policy gets no useful signal, or is stuck. In this order: see whether other alerts fire, and follow them "
+        "first; try a learning_rate 3 times higher and 3 times lower; raise ent_coef (0.01) so that it explores more; "
+        "collect more in each rollout (n_steps, n_envs); where rewards are rare, raise gamma, shape the reward, or use "
+        "a curriculum.",
+        _reward_stall,
+        {"patience": 0.45, "near": 0.8, "warmup": 10},
+        variants={
+            "reinforce": Variant(
+                "REINFORCE learns from whole episodes, and its gradients are noisy: raise n_steps or n_envs so that "
+                "each update sees 20 episodes or more, keep baseline: value and normalize_returns: rollout, try a "
+                "learning_rate 3 times higher and lower, and ent_coef from 0.01 to 0.05 where rewards are rare."
+            ),
+            "off_policy": Variant(
+                "See that learning has begun (learning_starts) and that exploration lasts (DQN: a longer "
+                "exploration_fraction; SAC: ent_coef: auto; TD3, DDPG: action noise). Then try learning_rate 3 times "
+                "higher and lower, a larger buffer_size, and more gradient_steps for each step."
+            ),
+        },
+    ),
+    Rule(
+        "reward_drop",
+        (_SCORE,),
+        "the score has fallen far below its best",
+        "An update went too far, and the policy has not come back. Lower learning_rate or let it fall (lin_0.0003), "
+        "lower n_epochs, or set target_kl (0.02; PPOExt can also take such an update back with kl_rollback: true). "
+        "best_model.zip has the policy from before, where evaluation is on.",
+        _reward_drop,
+        {"lost": 0.6, "learned": 0.2, "window": 5, "span": 0.03},
+        variants={
+            "reinforce": Variant(
+                "Single updates of REINFORCE can undo what was learned: lower learning_rate, or let it fall early "
+                "(lin_0.001, or points such as [[0, 0.002], [0.4, 0.0004], [1, 0.00005]]), and raise n_steps so that "
+                "more episodes share an update."
+            ),
+            "a2c": Variant(
+                "Lower learning_rate or let it fall (lin_0.0007), raise n_steps or n_envs, set max_grad_norm to 0.5, "
+                "and keep ent_coef at 0 or 0.01. PPO bounds its updates, A2C does not."
+            ),
+            "off_policy": Variant(
+                "The policy has forgotten: raise buffer_size, lower learning_rate, update the target network more "
+                "slowly (tau for SAC, TD3 and DDPG; target_update_interval for DQN), keep some exploration."
+            ),
+        },
+    ),
+    Rule(
+        "kl_high",
+        (_KL,),
+        "updates change the policy too much",
+        f"{_SLOWER} or n_epochs, raise batch_size, or set target_kl (0.02), which ends an update in time. 0.005 to "
+        "0.03 is usual.",
+        _kl_high,
+        {"threshold": 0.06, "window": 10, "share": 0.6},
+        variants={
+            "reinforce": Variant(
+                f"{_SLOWER}: REINFORCE has nothing that bounds an update. Or raise n_steps, and batch_size so that "
+                "fewer steps are made on each rollout.",
+                {"threshold": 0.1, "window": 5},
+            ),
+            "a2c": Variant(f"{_SLOWER}, or raise n_steps: A2C has nothing that bounds an update.", {"threshold": 0.1}),
+        },
+    ),
+    Rule(
+        "kl_low",
+        (_KL,),
+        "updates hardly change the policy",
+        "Raise learning_rate (by 3 to 10 times) or n_epochs, or lower batch_size. See also that max_grad_norm is not "
+        "tiny, and that the critic's gradient does not crowd out the actor's (vf_coef, normalize_values).",
+        _kl_low,
+        {"threshold": 1e-4, "window": 20, "span": 0.1, "until": 0.8},
+        severity="hint",
+        variants={
+            "reinforce": Variant(
+                "Raise learning_rate (REINFORCE makes one step on each rollout, and takes 0.001 to 0.01), or set "
+                "batch_size so that it makes several.",
+                {"threshold": 1e-6},
+            ),
+            "a2c": Variant("Raise learning_rate (by 3 to 10 times), or lower n_steps.", {"threshold": 1e-8}),
+        },
+    ),
+    Rule(
+        "clip_high",
+        (_CLIP,),
+        "most samples are clipped",
+        f"{_SLOWER} or n_epochs; or raise clip_range (0.1 to 0.3 is usual). What is clipped teaches nothing: 0.05 to "
+        "0.3 is usual.",
+        _clip_high,
+        {"threshold": 0.4, "window": 10, "share": 0.6},
+    ),
+    Rule(
+        "clip_low",
+        (_CLIP,),
+        "nothing is ever clipped, and the score does not improve",
+        "The updates are far smaller than clip_range allows: raise learning_rate or n_epochs, or lower batch_size.",
+        _clip_low,
+        {"threshold": 0.001, "window": 20, "span": 0.1, "until": 0.8, "patience": 0.1},
+        severity="hint",
+    ),
+    Rule(
+        "kl_stops",
+        ("train/kl_stopped",),
+        "most updates end early because of target_kl",
+        "Most of n_epochs is never run: lower learning_rate or n_epochs, raise batch_size, or raise target_kl if "
+        "learning is stable (kl_adaptive_lr lets the learning rate find its own level).",
+        _kl_stops,
+        {"threshold": 0.5, "window": 20, "share": 0.6},
+        severity="hint",
+    ),
+    Rule(
+        "lr_zero",
+        (_LR,),
+        "the learning rate is zero long before the end",
+        "Let the schedule of learning_rate reach its end with the training: see its points, and n_timesteps. Training "
+        "that goes on with reset_num_timesteps=False starts where the schedule ended.",
+        _lr_zero,
+        {"threshold": 1e-9, "share_of_start": 0.001, "window": 3, "until": 0.9},
+    ),
+    Rule(
+        "importance_low",
+        ("train/importance_weight",),
+        "most of what is learned from was done by an older policy",
+        "Raise n_steps, so that most episodes begin and end in one rollout, or lower learning_rate.",
+        _importance_low,
+        {"threshold": 0.85, "window": 10, "share": 0.5},
+        algorithms=("reinforce",),
+    ),
+)

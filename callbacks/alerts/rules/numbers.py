@@ -1,0 +1,109 @@
+"""Rules about numbers that can't be: NaN and infinity, values beyond hard bounds, counters that go back."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
+from sb3_ext.callbacks.bounds import is_within
+from sb3_ext.callbacks.catalogue import describe
+
+__all__ = ["NAN", "RULES", "WHAT_TO_TUNE"]
+
+#: Id of the rule about NaN
+NAN = "nan"
+#: NaN by their nature: where all returns are the same, no share of their variance can be explained
+_MAY_BE_NAN = frozenset({"train/explained_variance"})
+#: Groups whose numbers the algorithm or this package computes; what users record may be NaN on purpose
+_GROUPS = ("train/", "rollout/", "policy/", "env/obs_", "env/reward_", "time/")
+
+
+def _nan(look: Look, n: SimpleNamespace) -> bool | Finding:
+    if look.faults:
+        names = ", ".join(look.faults)
+        # Shown at the loss: there is no metric of parameters
+        return Finding("train/loss", f"NaN or Inf in {names}")
+    if math.isfinite(sum(look.row.values())):
+        return False
+    for name, value in look.row.items():
+        if not math.isfinite(value) and name.startswith(_GROUPS) and name not in _MAY_BE_NAN:
+            return Finding(name, f"{name} is {value}")
+    return False
+
+
+def _out_of_bounds(look: Look, n: SimpleNamespace) -> bool | Finding:
+    seen, bounded = look.memory.setdefault("seen", set()), look.memory.setdefault("bounded", {})
+    for name in sorted(look.row.keys() - seen):
+        seen.add(name)
+        bounds = look.facts.bounds_of(name)
+        if any(map(math.isfinite, bounds)):
+            bounded[name] = bounds
+    for name, (low, high) in bounded.items():
+        value = look.row.get(name, math.nan)
+        if (value < low or value > high) and not is_within(value, (low, high)):
+            return Finding(name, f"{name} is {value:.4g}, and can only be from {low:.4g} to {high:.4g}")
+    return False
+
+
+def _decreased(look: Look, n: SimpleNamespace) -> bool | Finding:
+    seen, growing = look.memory.setdefault("seen", set()), look.memory.setdefault("growing", {})
+    for name in sorted(look.row.keys() - seen):
+        seen.add(name)
+        if describe(name).never_decreases:
+            growing[name] = -math.inf
+    found: Finding | None = None
+    for name, before in growing.items():
+        value = look.row.get(name, before)
+        if value < before and found is None:
+            found = Finding(name, f"{name} went from {before:.6g} to {value:.6g}, and can only grow")
+        growing[name] = value
+    return found or False
+
+
+WHAT_TO_TUNE = (
+    "Lower learning_rate (by 10 times), set max_grad_norm (0.5), normalise observations and rewards (normalize: true), "
+    "and see that the environment gives finite numbers (stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+)
+
+RULES = (
+    Rule(
+        NAN,
+        (),
+        "NaN or Inf",
+        WHAT_TO_TUNE,
+        _nan,
+        severity="error",
+        variants={
+            "reinforce": Variant(
+                "Lower learning_rate (by 10 times): nothing bounds REINFORCE's updates. Normalise observations and "
+                "rewards (normalize: true), and see that the environment gives finite numbers "
+                "(stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+            ),
+            "off_policy": Variant(
+                "Lower learning_rate (by 10 times), scale rewards down so that Q-values stay within about ±100, lower "
+                "gamma, and see that the environment gives finite numbers "
+                "(stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+            ),
+        },
+    ),
+    Rule(
+        "out_of_bounds",
+        (),
+        "a number that can't be",
+        "No hyperparameter: the environment leaves its own spaces, or a wrapper or callback computes wrongly. Check "
+        "the environment with stable_baselines3.common.env_checker.check_env, and the bounds of its spaces.",
+        _out_of_bounds,
+        severity="error",
+    ),
+    Rule(
+        "decreased",
+        (),
+        "a number that can only grow has become smaller",
+        "No hyperparameter: two trainings write to one log, a callback counts wrongly, or a training was continued "
+        "with another counter. Start it with its own logger and run folder.",
+        _decreased,
+        severity="error",
+    ),
+)

@@ -1,0 +1,46 @@
+"""Rules about speed."""
+
+from __future__ import annotations
+
+import statistics
+from types import SimpleNamespace
+
+from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.rule import Finding, Rule
+
+__all__ = ["RULES"]
+
+
+def _fps_drop(look: Look, n: SimpleNamespace) -> bool | Finding | None:
+    memory = look.memory
+    if "off_policy" in look.facts.algorithms and "train/n_updates" not in look.known:
+        return None  # before learning_starts, steps are quick
+    early = memory.setdefault("early", [])
+    if len(early) < n.compared:
+        early.append(look.value)
+        return None
+    usual = memory.get("usual") or memory.setdefault("usual", statistics.median(early))
+    if look.value >= n.threshold * usual:
+        memory["slow_seconds"] = 0.0
+        memory["step"] = look.step
+        return False
+    steps = look.step - memory.get("step", look.step)
+    memory["step"] = look.step
+    memory["slow_seconds"] = memory.get("slow_seconds", 0.0) + steps / max(look.value, 1e-9)
+    if memory["slow_seconds"] < n.seconds:
+        return False
+    return Finding(look.metric, f"{look.value:,.0f} steps in a second, after {usual:,.0f} at the start")
+
+
+RULES = (
+    Rule(
+        "fps_drop",
+        ("time/fps_now",),
+        "training has become much slower",
+        "Another program takes the cores or the memory, the machine is hot, or something grows with time: see what "
+        "else runs (top), how often evaluation, videos and checkpoints come, whether the environment slows down in "
+        "later states, and whether memory is full (a replay buffer that swaps).",
+        _fps_drop,
+        {"threshold": 0.4, "seconds": 30.0, "compared": 10, "window": 10},
+    ),
+)

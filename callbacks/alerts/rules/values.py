@@ -1,0 +1,88 @@
+"""Rules about the value function."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
+
+__all__ = ["RULES"]
+
+
+def _value_useless(look: Look, n: SimpleNamespace) -> bool | None:
+    if look.facts.options.get("baseline", "value") != "value" or math.isnan(look.value):
+        return None
+    # Where every episode goes the same way, there is hardly any variance to explain
+    return look.value <= n.threshold and not look.score.solved
+
+
+def _value_overfit(look: Look, n: SimpleNamespace) -> bool | Finding | None:
+    """
+    An explained variance near 1 is no sign of it: with a small ``gae_lambda``, returns are made of the values
+    themselves. What tells is the error on the rollout that was just collected, beside the error that the update
+    before it had on its own data.
+    """
+    options, loss = look.facts.options, look.known.get("train/value_loss")
+    if options.get("n_epochs", 1) < 2 or options.get("normalize_values") or options.get("value_loss", "mse") != "mse":
+        return None  # one pass can't overfit; and other losses are in other units
+    if not loss or not math.isfinite(loss) or not math.isfinite(look.value):
+        return None
+    gap = look.value**2 / loss
+    if gap < n.threshold or look.score.solved:
+        return False
+    return Finding(look.metric, f"squared errors of values are {gap:.3g} times larger on new data than in the update")
+
+
+def _q_exploding(look: Look, n: SimpleNamespace) -> bool | None:
+    early = look.early(look.metric)
+    if len(early) < 2 or not math.isfinite(look.value):
+        return None
+    return look.value > n.threshold and look.value > n.growth * max(early)
+
+
+RULES = (
+    Rule(
+        "value_useless",
+        ("train/explained_variance",),
+        "the value function predicts no better than the mean return",
+        "Advantages are noise: raise vf_coef or n_epochs, normalise rewards (normalize: true) or values "
+        "(normalize_values: true in PPOExt), give the critic its own, larger network (policy_kwargs: {net_arch: {pi: "
+        "[64, 64], vf: [256, 256]}}), lower gamma, and see that observations say what the future depends on.",
+        _value_useless,
+        {"threshold": 0.05, "window": 20, "span": 0.4, "share": 0.9},
+        variants={
+            "reinforce": Variant(
+                "The baseline does not help: raise vf_coef, normalise rewards (normalize: true), set batch_size so "
+                "that the value function gets several steps on each rollout, lower gamma; or use baseline: mean.",
+                # One step on returns of whole episodes explains little in good runs too
+                {"threshold": -0.05, "span": 0.5},
+            ),
+            "a2c": Variant(
+                "Advantages are noise: raise vf_coef or learning_rate, normalise rewards (normalize: true), raise "
+                "n_steps, lower gamma, and see that observations say what the future depends on."
+            ),
+        },
+    ),
+    Rule(
+        "value_overfit",
+        ("rollout/value_error",),
+        "the value function knows its last rollout by heart, and not the next",
+        "Lower n_epochs, collect more in each rollout (n_steps, n_envs), make the critic's network smaller, or set "
+        "weight_decay (policy_kwargs: {weight_decay: 0.001} in sb3-ext's policies).",
+        _value_overfit,
+        {"threshold": 4.0, "window": 20, "span": 0.05, "share": 0.8},
+        algorithms=("ppo",),
+    ),
+    Rule(
+        "q_exploding",
+        ("train/critic_loss", "train/loss"),
+        "the Q-values explode",
+        "Lower learning_rate or gamma, scale rewards down, and let the target network follow more slowly (tau; "
+        "target_update_interval for DQN).",
+        _q_exploding,
+        {"threshold": 1000.0, "growth": 100.0, "window": 3},
+        algorithms=("off_policy",),
+    ),
+)

@@ -1,0 +1,151 @@
+"""Has an episode of each checkpoint played and recorded by another process, while training goes on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import cloudpickle  # type: ignore[import-untyped]
+import gymnasium as gym
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.callbacks.checkpoints.config import CheckpointsConfig
+from sb3_ext.callbacks.evaluation.env import EnvRecipe
+from sb3_ext.runs.background import BackgroundProcess, Outcome
+from sb3_ext.runs.checkpoint import Checkpoint
+from sb3_ext.runs.video import Recorded, Recording, prune_videos, record
+
+__all__ = ["CheckpointRecorder", "MakeEnv"]
+
+#: Makes an environment to play in: a ``gym.Env`` or a ``VecEnv``; may take a ``render_mode``
+MakeEnv = Callable[..., gym.Env | VecEnv]
+
+#: Seconds after which the user is told what is being waited for
+_PATIENCE = 1.0
+
+
+class CheckpointRecorder:
+    """
+    :param config: what to record
+    :param make_env: makes an environment to play in, or is the id of one; ``None`` for one as in training
+    :param verbose: 2 tells what was recorded
+    """
+
+    def __init__(self, config: CheckpointsConfig, make_env: MakeEnv | str | None, verbose: int = 0) -> None:
+        self._config = config
+        self._make_env = make_env
+        self._verbose = verbose
+        self._packed_env: bytes | None = None
+        self._wants_video = config.video is not False
+        self._background = BackgroundProcess()
+        self._warned: set[str] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is still to be recorded."""
+        return self._background.is_busy
+
+    def prepare(self, training_env: VecEnv) -> None:
+        """
+        :param training_env: the environments of the training that begins
+        """
+        if self._packed_env is not None or not (self._config.table or self._wants_video):
+            return
+        try:
+            self._packed_env = cloudpickle.dumps(self._factory(training_env))
+        except Exception as error:
+            reason = str(error).partition(". ")[0].rstrip(".")
+            self._warn(
+                f"Checkpoints get no tables and no videos, there is no environment to play in: {reason}. Give "
+                "Checkpoints make_env=…, a function that makes one as the agent knows it, or switch them off with "
+                "table=False and video=False."
+            )
+
+    def _factory(self, training_env: VecEnv) -> MakeEnv:
+        if self._make_env is None:
+            return partial(_make_like, EnvRecipe.of(training_env))
+        if isinstance(self._make_env, str):
+            return partial(_make_like, EnvRecipe(gym.spec(self._make_env), (), ()))
+        return self._make_env
+
+    def record(self, checkpoint: Checkpoint, step: int, algorithm: type[BaseAlgorithm], deterministic: bool) -> None:
+        """
+        :param checkpoint: was saved just now
+        :param step: its timesteps
+        :param algorithm: class of its model
+        :param deterministic: whether to play the most likely actions
+        """
+        if self._packed_env is None or not (self._config.table or self._wants_video):
+            return
+        job = Recording(
+            checkpoint,
+            step,
+            algorithm,
+            self._packed_env,
+            table=self._config.table,
+            video=self._wants_video,
+            deterministic=deterministic,
+            seed=self._config.seed,
+            max_steps=self._config.max_steps,
+        )
+        self._background.submit(checkpoint.name, record, job)
+
+    def tell_news(self) -> None:
+        """Warn of what failed. Takes no time when there is nothing new."""
+        for outcome in self._background.outcomes():
+            self._tell(outcome)
+
+    def _tell(self, outcome: Outcome) -> None:
+        if outcome.error is not None:
+            self._warn(f"{outcome.key} was saved, but its table and video were not made: {outcome.error}")
+            return
+        recorded: Recorded = outcome.result
+        if recorded.no_video is not None:
+            self._wants_video = False
+            if self._config.video:
+                self._warn(f"There are no videos, the environment can't be rendered: {recorded.no_video}")
+            elif self._verbose >= 1:
+                print(f"No videos of checkpoints, the environment can't be rendered: {recorded.no_video}")
+        if recorded.video is not None and self._config.keep is not None:
+            kind = recorded.video.name.partition("-")[0]
+            prune_videos(recorded.video.parent.parent, kind, self._config.keep)
+        if self._verbose >= 2 and recorded.score is not None:
+            print(f"{outcome.key}: an episode with a score of {recorded.score:g}, {recorded.video or recorded.table}")
+
+    def wait(self) -> None:
+        """Until everything is recorded, or for as long as the config says."""
+        try:
+            if not self._background.wait(min(_PATIENCE, self._config.wait)):
+                limit = self._config.wait
+                print(f"Recording the last checkpoints, for at most {limit} s (Ctrl-C: don't wait)", flush=True)
+                self._background.wait(limit)
+        except KeyboardInterrupt:
+            pass
+        self.tell_news()
+        if self.is_busy:
+            self.stop()
+            self._warn(
+                "Recording the last checkpoints was stopped: some have no table or no video. Training waits for "
+                f"{self._config.wait} s (wait)."
+            )
+
+    def stop(self) -> None:
+        """Give up what is not recorded yet."""
+        self.tell_news()
+        self._background.close()
+        self._background.outcomes()
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            warnings.warn(text, stacklevel=2)
+
+
+def _make_like(recipe: EnvRecipe, render_mode: str | None = None) -> VecEnv:
+    if render_mode is None:
+        return recipe()
+    spec = replace(recipe.spec, kwargs={**recipe.spec.kwargs, "render_mode": render_mode})
+    return replace(recipe, spec=spec)()

@@ -1,0 +1,102 @@
+"""Evaluation beside training: asks a process, and does the work itself when that fails."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.callbacks.evaluation.env import EnvRecipe
+from sb3_ext.callbacks.evaluation.process import EvaluationProcess, EvaluationProcessFailed, EvaluationSetup
+from sb3_ext.callbacks.evaluation.snapshot import ScoreAgent, Snapshot
+from sb3_ext.runs.scoring import Scores
+
+__all__ = ["BackgroundEvaluation"]
+
+
+class BackgroundEvaluation:
+    """
+    Starts a process, see :class:`EvaluationProcess`. When that can't be started or fails, a warning tells why, and
+    nothing is lost: what it was to evaluate is evaluated here.
+
+    :param model: the agent that is trained
+    :param env: environments of this process, in which it is evaluated then
+    :param make_env: makes such environments in the process; ``None`` makes them from the spec of ``env``
+    :param score_agent: plays an agent in environments
+    """
+
+    def __init__(
+        self, model: BaseAlgorithm, env: VecEnv, make_env: Callable[[], VecEnv] | None, score_agent: ScoreAgent
+    ) -> None:
+        self._algorithm = type(model)
+        self._env = env
+        self._score_agent = score_agent
+        self._process: EvaluationProcess | None = None
+        #: What is being evaluated
+        self.pending: Snapshot | None = None
+        try:
+            make_env = make_env or EnvRecipe.of(env, env.num_envs, model.seed)
+            gamma = getattr(model, "gamma", None)
+            self._process = EvaluationProcess(EvaluationSetup(make_env, type(model), score_agent, model.seed, gamma))
+        except (EvaluationProcessFailed, ValueError) as error:
+            _warn(error)
+
+    @property
+    def works(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process in the system."""
+        return None if self._process is None else self._process.pid
+
+    def request(self, snapshot: Snapshot) -> None:
+        """
+        :param snapshot: to evaluate; one at a time
+        """
+        assert self._process is not None and self.pending is None
+        self._process.request(snapshot)
+        self.pending = snapshot
+
+    def has_answer(self) -> bool:
+        """:return: whether :meth:`collect` has something to give and need not wait"""
+        return self.pending is not None and (self._process is None or self._process.has_answer())
+
+    def collect(self, timeout: float | None = None) -> tuple[Snapshot, Scores]:
+        """
+        :param timeout: seconds to wait; ``None`` for ever
+        :return: what was evaluated, and its scores
+        :raises TimeoutError: when they are not there by then
+        """
+        assert self.pending is not None
+        snapshot = self.pending
+        scores = None
+        if self._process is not None:
+            try:
+                scores = self._process.answer(timeout)
+            except EvaluationProcessFailed as error:
+                _warn(error)
+                self._end_process()
+        if scores is None:
+            scores = snapshot.score(self._algorithm, self._env, self._score_agent)
+        self.pending = None
+        return snapshot, scores
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._end_process()
+        if self.pending is not None:
+            self.pending.discard()
+            self.pending = None
+
+    def _end_process(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+
+def _warn(error: Exception) -> None:
+    warnings.warn(f"{error}\nEvaluation goes on in the process of the training, which waits for it.", stacklevel=3)

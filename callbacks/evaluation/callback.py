@@ -1,0 +1,349 @@
+"""Evaluates an agent while it is trained, by timesteps, here or in a process of its own."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
+from typing_extensions import Self
+
+from sb3_ext.callbacks.evaluation.background import BackgroundEvaluation
+from sb3_ext.callbacks.evaluation.config import EvaluationConfig, config_of
+from sb3_ext.callbacks.evaluation.env import EnvRecipe, NotThereYet
+from sb3_ext.callbacks.evaluation.results import log_late, log_now, metrics_of, save_evaluations, tell, tell_skipped
+from sb3_ext.callbacks.evaluation.snapshot import ScoreAgent, Snapshot, SnapshotFolder
+from sb3_ext.callbacks.evaluation.solved import Goal
+from sb3_ext.callbacks.rows import last_row
+from sb3_ext.runs.scoring import Scores, play
+from sb3_ext.wrappers.training_link import link_to_training
+
+__all__ = ["Evaluation"]
+
+_EVERY = 10_000
+_EPISODES = 5
+#: Seconds to wait for an evaluation at the end of a training, beside three times what the last one took; and at the end
+#: of one that was interrupted
+_PATIENCE, _PATIENCE_AFTER_INTERRUPT = 120.0, 10.0
+
+
+class Evaluation(EvalCallback):
+    """
+    SB3's ``EvalCallback``, by timesteps, with a threshold, and optionally in a process of its own: what is evaluated
+    then is a snapshot of the agent and its normalisation statistics, and the results are those of its step.
+
+    Logs ``eval/mean_reward``, ``std_reward``, ``mean_ep_length``, ``best_mean_reward``, ``success_rate``,
+    ``n_episodes``, ``time`` and ``step``. Scores are raw rewards of the environment.
+
+    :param eval_env: environments to evaluate in; ``None`` makes one like those of training
+    :param config: what :class:`EvaluationConfig` has; or give its fields as keywords
+    :param make_env: makes such environments once more, in the process; ``None`` makes them from the spec of
+        ``eval_env``. cloudpickle must be able to send it
+    :param folder: for ``evaluations.npz`` and ``best_model.zip``; ``None`` writes none
+    :param callback_on_new_best: is called when there is a new best model
+    :param callback_after_eval: is called after each evaluation
+    :param use_masks: whether to tell the agent which actions are possible; by default where both know of it
+    :param render: show the environments; not in the process
+    :param verbose: 1 tells the results
+    :param warn: warn when the environments are in no Monitor
+    :param options: fields of :class:`EvaluationConfig`
+    """
+
+    def __init__(
+        self,
+        eval_env: gym.Env | VecEnv | None = None,
+        *,
+        config: EvaluationConfig | Mapping[str, Any] | None = None,
+        make_env: Callable[[], VecEnv] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        callback_on_new_best: BaseCallback | None = None,
+        callback_after_eval: BaseCallback | None = None,
+        use_masks: bool | None = None,
+        render: bool = False,
+        verbose: int = 1,
+        warn: bool = True,
+        **options: Any,
+    ) -> None:
+        self.config = config_of("Evaluation:", config, options)
+        if eval_env is None and make_env is not None:
+            eval_env = make_env()
+        folder = None if folder is None else os.fspath(folder)
+        super().__init__(
+            NotThereYet() if eval_env is None else eval_env,
+            callback_on_new_best,
+            callback_after_eval,
+            n_eval_episodes=self.config.episodes or _EPISODES,
+            log_path=folder,
+            best_model_save_path=folder,
+            deterministic=True if self.config.deterministic is None else self.config.deterministic,
+            render=render,
+            verbose=verbose,
+            warn=warn,
+        )
+        #: Timesteps of the agent that was evaluated last
+        self.last_step: int | None = None
+        #: Evaluations that were left out because the process was busy
+        self.skipped = 0
+        self._has_env = eval_env is not None
+        self._make_env = make_env
+        self._use_masks = use_masks
+        self._stock_freq: int | None = None
+        self._goal: Goal | None = None
+        self._background: BackgroundEvaluation | None = None
+        self._folder: SnapshotFolder | None = None
+        self._is_training = self._ends_here = False
+        self._due = math.inf
+        self._seconds = 0.0
+
+    @classmethod
+    def from_stock(
+        cls,
+        callback: EvalCallback,
+        config: EvaluationConfig | None = None,
+        make_env: Callable[[], VecEnv] | None = None,
+    ) -> Self:
+        """
+        :param callback: SB3's or sb3-contrib's, as RL Zoo makes them
+        :param config: what it shall do otherwise; what it leaves open is as the callback has it
+        :param make_env: as for the class
+        :return: what to use in its place
+        """
+        config = config or EvaluationConfig()
+        evaluation = cls(
+            callback.eval_env,
+            config=config,
+            make_env=make_env,
+            callback_on_new_best=callback.callback_on_new_best,
+            callback_after_eval=callback.callback,
+            use_masks=getattr(callback, "use_masking", None),
+            render=callback.render,
+            verbose=callback.verbose,
+            warn=callback.warn,
+        )
+        evaluation.log_path = callback.log_path
+        evaluation.best_model_save_path = callback.best_model_save_path
+        evaluation._stock_freq = callback.eval_freq
+        if config.episodes is None:
+            evaluation.n_eval_episodes = callback.n_eval_episodes
+        if config.deterministic is None:
+            evaluation.deterministic = callback.deterministic
+        return evaluation
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the training is solved, and was ended; ``None`` when it was not."""
+        return None if self._goal is None else self._goal.reached
+
+    @property
+    def threshold(self) -> float | None:
+        """Mean raw reward from which the environment counts as solved, known when training begins."""
+        return self.config.threshold if self._goal is None else self._goal.threshold
+
+    def _init_callback(self) -> None:
+        if not self._has_env:
+            self.eval_env = EnvRecipe.of(self.training_env, seed=self.model.seed).make_alike(self.training_env)
+            link_to_training(self.eval_env, getattr(self.model, "gamma", None))
+            self._has_env = True
+        n_envs = self.training_env.num_envs
+        of_stock = _EVERY if self._stock_freq is None else self._stock_freq * n_envs
+        self._every = of_stock if self.config.every is None else self.config.every
+        self.eval_freq = max(self._every // n_envs, 1)
+        with warnings.catch_warnings():
+            # What matters is that both are wrapped alike, which shows when statistics are copied
+            warnings.filterwarnings("ignore", message="Training and eval env are not of the same type")
+            super()._init_callback()
+
+    def _on_training_start(self) -> None:
+        super()._on_training_start()
+        self.close()
+        self.skipped, self._ends_here = 0, False
+        self._goal = Goal(self.config, self.eval_env)
+        self._due = self._next_due() if self._goal.has_begun else math.inf
+        if self.config.process:
+            score_agent = self._score_agent(render=False, warn=False)
+            self._background = BackgroundEvaluation(self.model, self.eval_env, self._make_env, score_agent)
+        self._is_training = True
+
+    def _next_due(self) -> float:
+        if self._every < 1:
+            return math.inf  # RL Zoo was told not to
+        after = max(self.num_timesteps, self.config.warmup - 1)
+        return self._every * (after // self._every + 1)
+
+    def _on_step(self) -> bool:
+        goal = self._goal
+        assert goal is not None, "learn() calls _on_training_start() first"
+        go_on = True
+        if goal.watches:
+            had_begun = goal.has_begun
+            goal.see_step(self.locals)
+            if goal.has_begun and not had_begun:
+                self._due = max(self.num_timesteps, self.config.warmup)
+        if self._background is not None and self._background.has_answer():
+            go_on = self._collect(self._background)
+        if self.num_timesteps >= self._due:
+            go_on = self._evaluate() and go_on
+        if goal.reached is not None and self.verbose >= 1:
+            print(f"Solved, training stops at {self.num_timesteps:,} steps: {goal.reached}")
+        self._ends_here = not go_on or goal.reached is not None
+        return not self._ends_here
+
+    def _evaluate(self) -> bool:
+        """Now that it is due."""
+        self._due = self._next_due()
+        go_on = True
+        background = self._background
+        if background is not None and background.pending is not None:
+            if self.config.busy == "skip":
+                self.skipped += 1
+                return True
+            go_on = self._collect(background)
+        if background is not None and background.works:
+            self._request(background)
+            return go_on
+        return self._evaluate_here() and go_on
+
+    def _evaluate_here(self) -> bool:
+        if self.model.get_vec_normalize_env() is not None:
+            try:
+                sync_envs_normalization(self.training_env, self.eval_env)
+            except (AssertionError, AttributeError) as error:
+                raise ValueError(
+                    "The environments for evaluation are not wrapped like those of training, which are in a "
+                    "VecNormalize: wrap both alike."
+                ) from error
+        scores = self._score_agent(render=self.render, warn=self.warn)(self.model, self.eval_env)
+        return self._report(self.num_timesteps, scores)
+
+    def _score_agent(self, **kwargs: bool) -> ScoreAgent:
+        episodes = self.n_eval_episodes if self.config.steps is None else None
+        settings: dict[str, Any] = {"deterministic": self.deterministic, "use_masks": self._use_masks, **kwargs}
+        return partial(play, episodes=episodes, steps=self.config.steps, **settings)
+
+    def _request(self, background: BackgroundEvaluation) -> None:
+        # A curriculum tells only the environments of this process
+        stage = self.eval_env.get_attr("stage", 0)[0] if self.eval_env.has_attr("stage") else None
+        background.request(self._snapshots.take(self.model, stage))
+
+    def _collect(self, background: BackgroundEvaluation, timeout: float | None = None) -> bool:
+        snapshot, scores = background.collect(timeout)
+        try:
+            return self._report(snapshot.step, scores, snapshot)
+        finally:
+            snapshot.discard()
+
+    def _report(self, step: int, scores: Scores, snapshot: Snapshot | None = None) -> bool:
+        """
+        :param step: timesteps that the agent was trained for
+        :param scores: what it reached
+        :param snapshot: the agent; ``None`` when it is the present one
+        :return: whether the callbacks that are called want to go on
+        """
+        self.last_step, self.last_mean_reward = step, scores.mean
+        self._seconds = scores.seconds
+        is_best = scores.mean > self.best_mean_reward
+        self.best_mean_reward = max(self.best_mean_reward, scores.mean)
+        self._keep(step, scores)
+        if self.verbose >= 1:
+            tell(scores, step, is_best)
+        log = log_now if snapshot is None else log_late
+        log(self.logger, metrics_of(scores, step, self.best_mean_reward), self.num_timesteps)
+        if self._goal is not None and self._is_training:
+            self._goal.see_evaluation(scores.mean)
+        go_on = self._save_best(snapshot) if is_best else True
+        return go_on and self._on_event()
+
+    def _keep(self, step: int, scores: Scores) -> None:
+        self.evaluations_timesteps.append(step)
+        self.evaluations_results.append(list(scores.rewards))
+        self.evaluations_length.append(list(scores.lengths))
+        if scores.successes:
+            self.evaluations_successes.append(list(scores.successes))
+        if self.log_path is not None:
+            save_evaluations(
+                Path(f"{self.log_path}.npz"),
+                timesteps=self.evaluations_timesteps,
+                results=self.evaluations_results,
+                ep_lengths=self.evaluations_length,
+                successes=self.evaluations_successes,
+            )
+
+    def _save_best(self, snapshot: Snapshot | None) -> bool:
+        best = None if self.best_model_save_path is None else Path(self.best_model_save_path, "best_model.zip")
+        if best is not None:
+            snapshot = snapshot or self._snapshots.take(self.model)
+            snapshot.keep_as(best)
+        go_on = self.callback_on_new_best is None or self.callback_on_new_best.on_step()
+        if best is not None and snapshot is not None:
+            # SaveNormalization may have put those of the present beside it
+            snapshot.keep_statistics_for(best)
+            snapshot.discard()
+        return go_on
+
+    @property
+    def _snapshots(self) -> SnapshotFolder:
+        if self._folder is None:
+            self._folder = SnapshotFolder(self.best_model_save_path)
+        return self._folder
+
+    def _on_training_end(self) -> None:
+        if not self._is_training:
+            return  # RL Zoo calls it a second time
+        self._is_training = False
+        try:
+            self._finish()
+            if "eval/step" in self.logger.name_to_value:
+                last_row(self.logger, self.num_timesteps)
+        finally:
+            self.close()
+        if self.skipped and self.verbose >= 1:
+            tell_skipped(self.skipped)
+        assert self._goal is not None
+        self._goal.warn_if_blind()
+
+    def _finish(self) -> None:
+        """Wait for what is running, and evaluate the last weights."""
+        is_complete = self._ends_here or self.num_timesteps >= self.model._total_timesteps
+        patience = _PATIENCE + 3 * self._seconds if is_complete else _PATIENCE_AFTER_INTERRUPT
+        if self._background is not None and self._background.pending is not None:
+            self._wait(self._background, patience)
+        if not (is_complete and self.config.evaluates_at_end) or self.last_step == self.num_timesteps:
+            return
+        background = self._background
+        if background is not None and background.works:
+            self._request(background)
+            self._wait(background, patience)
+        elif background is not None or not self.config.process:
+            self._evaluate_here()
+
+    def _wait(self, background: BackgroundEvaluation, patience: float) -> None:
+        assert background.pending is not None
+        step = background.pending.step
+        if self.verbose >= 1 and not background.has_answer():
+            print(f"Waiting for the evaluation of step {step:,}, up to {patience:.0f} s (Ctrl-C: without it)")
+        try:
+            self._collect(background, patience)
+        except (TimeoutError, KeyboardInterrupt) as reason:
+            why = f"it took longer than {patience:.0f} s" if isinstance(reason, TimeoutError) else "interrupted"
+            warnings.warn(f"The evaluation of step {step:,} is left out: {why}.", stacklevel=2)
+            self.close()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """
+        End the process and delete snapshots; ``learn`` starts it again.
+
+        :param error: what ended the training
+        """
+        if self._background is not None:
+            self._background.close()
+            self._background = None
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None

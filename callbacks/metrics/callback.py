@@ -1,0 +1,268 @@
+"""The metrics that SB3 leaves out: time, what was collected, how the policy acts, what the update did.
+
+All are computed when the logger writes a row, from what is at hand then: a step of training costs next to nothing, and
+where rows are rare, so are the computations. Training goes on as without: nothing here draws random numbers, changes
+the policy or keeps more than a window of the past.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
+from sb3_ext.callbacks.metrics.collected import Collected, recent_transitions, thinned, whole_rollout
+from sb3_ext.callbacks.metrics.network_statistics import (
+    draw_sample,
+    initial_policy,
+    largest_entropy,
+    network_statistics,
+)
+from sb3_ext.callbacks.metrics.rollout_statistics import (
+    ObservationStatistics,
+    RecentRewards,
+    summarize,
+    value_statistics,
+)
+from sb3_ext.callbacks.metrics.sample_efficiency import SampleEfficiency, reward_threshold
+from sb3_ext.callbacks.metrics.time_budget import TimeBudget
+from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
+from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
+from sb3_ext.callbacks.rows import last_row, rows_of
+from sb3_ext.common.env_diversity import env_diversity
+from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_share, read_switch
+
+__all__ = ["Metrics", "MetricsConfig", "read_metrics"]
+
+#: Formats that can't draw a histogram
+_NO_HISTOGRAMS = ("stdout", "log", "json", "csv")
+#: Only in rows that SB3 writes about the training, and not in those of evaluations
+_OF_TRAINING = "time/fps"
+
+
+@dataclass(frozen=True)
+class MetricsConfig:
+    """
+    :param threshold: the score that ``rollout/steps_to_threshold`` is about; ``None`` takes the one that Gymnasium has
+        for the environment
+    :param histograms: whether to record those of observations, rewards and actions, for TensorBoard and W&B
+    :param histogram_seconds: how much time lies between two of them, at least
+    :param network: whether to ask the policy's networks about observations: dead ReLUs, largest probabilities
+    :param max_cost: share of the training's time that this may take; it is then done in fewer rows
+    """
+
+    threshold: float | None = None
+    histograms: bool = True
+    histogram_seconds: float = 10.0
+    network: bool = True
+    max_cost: float = 0.002
+
+    def make_callback(self) -> Metrics:
+        """:return: what records them"""
+        return Metrics(**asdict(self))
+
+
+def read_metrics(written: Any) -> MetricsConfig | None:
+    """
+    :param written: what a config has under ``metrics``: true, false, or options
+    :raises TypeError: when a key is not known
+    :raises ValueError: when a value is not possible
+    """
+    return read_switch(written, MetricsConfig, _READERS, "metrics:", "threshold: 475")
+
+
+def _read_cost(option: str, written: Any) -> float:
+    cost = read_share(option, written)
+    if cost == 0:
+        raise ValueError(f"{option}={written!r} must be above 0; network: false goes without.")
+    return cost
+
+
+_READERS: dict[str, Reader] = {
+    "threshold": may_be_none(read_finite),
+    "histograms": read_flag,
+    "histogram_seconds": partial(read_finite, at_least=0),
+    "network": read_flag,
+    "max_cost": _read_cost,
+}
+
+
+class Metrics(BaseCallback):
+    """
+    Completes the rows that the logger writes, see docs/metrics.md. For all algorithms of SB3: of the off-policy ones,
+    what is said of observations and actions is about the latest transitions in the replay buffer.
+
+    :param threshold: as in :class:`MetricsConfig`, and so are the others
+    :param histograms: as there
+    :param histogram_seconds: as there
+    :param network: as there
+    :param max_cost: as there
+    :param verbose: as for every callback
+    """
+
+    def __init__(
+        self,
+        threshold: float | None = None,
+        histograms: bool = True,
+        histogram_seconds: float = 10.0,
+        network: bool = True,
+        max_cost: float = 0.002,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(verbose)
+        written = MetricsConfig(threshold, histograms, histogram_seconds, network, max_cost)
+        config = read_metrics(asdict(written))
+        assert config is not None
+        self.config = config
+        self._is_training = False
+        self._episodes = self._episodes_before = 0
+        #: A rollout is complete and has not been learned from
+        self._has_rollout = False
+        self._is_first_rollout = False
+        self._last_step = 0
+        self._next_histograms = -math.inf
+        self._efficiency: SampleEfficiency | None = None
+        self._times = TimeMetrics(0, 1)
+        self._budget = TimeBudget(max_cost)
+        self._rewards = RecentRewards(1)
+        self._observations: ObservationStatistics | None = None
+        self._actions: ActionStatistics | None = None
+        self._largest_entropy = math.inf
+
+    def _on_training_start(self) -> None:
+        model, n_envs = self.model, self.training_env.num_envs
+        self._last_step = model.num_timesteps
+        if self._efficiency is None or model.num_timesteps == 0:
+            given = self.config.threshold
+            threshold = reward_threshold(self.training_env) if given is None else given
+            self._efficiency = SampleEfficiency(model.num_timesteps, threshold)
+            self._episodes = self._episodes_before = 0
+        self._times = TimeMetrics(model.num_timesteps, n_envs)
+        self._budget = TimeBudget(self.config.max_cost)
+        self._rewards = RecentRewards(n_envs)
+        self._observations = ObservationStatistics(model.observation_space, model.policy.normalize_images)
+        # Off-policy algorithms scale actions to between -1 and 1, whatever the policy is
+        squashed = isinstance(model, OffPolicyAlgorithm) or model.policy.squash_output
+        self._actions = ActionStatistics(model.action_space, squashed)
+        self._largest_entropy = largest_entropy(model.action_space)
+        self._is_first_rollout = model.num_timesteps == 0 and model._n_updates == 0
+        self._has_rollout, self._is_training = False, True
+        rows_of(self.logger).add_source(self._complete_row)
+
+    def _on_step(self) -> bool:
+        # At each step: whatever is slow belongs elsewhere
+        rewards = self.locals.get("rewards")
+        if rewards is not None:  # ARS tells nothing of its steps
+            self._rewards.add(rewards)
+            self._episodes += np.count_nonzero(self.locals["dones"])
+        return True
+
+    def _on_rollout_start(self) -> None:
+        self._has_rollout = False
+
+    def _on_rollout_end(self) -> None:
+        self._has_rollout = isinstance(self.model, OnPolicyAlgorithm)
+        if self._is_first_rollout:
+            self._is_first_rollout = False
+            self._record_initial_policy()
+
+    def _on_training_end(self) -> None:
+        self._has_rollout = False
+        last_row(self.logger, self.num_timesteps)
+        self._is_training = False
+
+    def _record_initial_policy(self) -> None:
+        """Now, because the first row may be written after many updates."""
+        collected = self._collected()
+        if not self.config.network or collected is None or not isinstance(self.model, OnPolicyAlgorithm):
+            return
+        sample = draw_sample(collected, self.model.rollout_buffer)
+        for name, value in initial_policy(self.model, sample).items():
+            self.logger.record(name, value)
+
+    def _complete_row(self, step: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not self._is_training:
+            return {}
+        found = {**entropy(values), **scaled_losses(self.model, values), **gradient_norms(self.model, values)}
+        if step >= self.num_timesteps:  # a row may be about the past, when an evaluation has taken its time
+            found |= self._time(step, values)
+        score = values.get("rollout/ep_rew_mean")
+        if score is not None and self._efficiency is not None:
+            found |= self._efficiency.add(step, float(score))
+        if _OF_TRAINING in values:
+            # Numbers that are not finite are for the alerts to tell, in words
+            with np.errstate(all="ignore"):
+                found = {**self._collected_metrics(step, values), **found}
+        return {name: value for name, value in found.items() if name not in values}
+
+    def _time(self, step: int, values: Mapping[str, Any]) -> dict[str, float]:
+        model = self.model
+        metrics = self._times.measure(step, model._total_timesteps, _OF_TRAINING in values)
+        metrics["time/n_updates"] = model._n_updates
+        # Off-policy algorithms count them themselves, and go on when they are loaded
+        is_off_policy = isinstance(model, OffPolicyAlgorithm)
+        metrics["time/episodes"] = model._episode_num if is_off_policy else self._episodes
+        return metrics
+
+    def _collected(self) -> Collected | None:
+        model = self.model
+        if isinstance(model, OnPolicyAlgorithm):
+            return whole_rollout(model.rollout_buffer) if self._has_rollout else None
+        if isinstance(model, OffPolicyAlgorithm) and model.replay_buffer is not None:
+            n_steps = (self.num_timesteps - self._last_step) // self.training_env.num_envs
+            return recent_transitions(model.replay_buffer, n_steps, model.get_vec_normalize_env())
+        return None
+
+    def _collected_metrics(self, step: int, values: Mapping[str, Any]) -> dict[str, float]:
+        """What the steps since the last row were like."""
+        metrics: dict[str, float] = {}
+        rewards = self._rewards.take()
+        if rewards.size:
+            metrics |= summarize(rewards).named("env/reward")
+        collected = self._collected()
+        self._last_step = step
+        if isinstance(self.model, OnPolicyAlgorithm):
+            metrics["rollout/episodes"] = self._episodes - self._episodes_before
+            self._episodes_before = self._episodes
+        if collected is None or self._observations is None or self._actions is None:
+            return metrics
+        observations, actions = self._observations.sample(collected), self._actions.sample(collected)
+        metrics |= self._observations.describe(observations)
+        metrics |= self._actions.describe(actions)
+        if isinstance(self.model, OnPolicyAlgorithm):
+            buffer = self.model.rollout_buffer
+            metrics |= value_statistics(buffer)
+            estimate = -float(np.add.reduce(buffer.log_probs, axis=None)) / buffer.log_probs.size
+            metrics["policy/entropy"] = min(estimate, self._largest_entropy)
+        if self.config.network and self._budget.allows:
+            with self._budget.spending():
+                metrics |= self._network_metrics(collected, values)
+        if self.config.histograms and time.perf_counter() >= self._next_histograms:
+            self._next_histograms = time.perf_counter() + self.config.histogram_seconds
+            self._record_histogram("env/obs_hist", observations)
+            self._record_histogram("env/reward_hist", thinned(rewards, self.training_env.num_envs))
+            self._record_histogram("policy/action_hist", self._actions.numbers(actions))
+        return metrics
+
+    def _network_metrics(self, collected: Collected, values: Mapping[str, Any]) -> dict[str, float]:
+        buffer = self.model.rollout_buffer if isinstance(self.model, OnPolicyAlgorithm) else None
+        metrics = network_statistics(self.model, draw_sample(collected, buffer))
+        observations = collected.observations
+        compares = buffer is not None and collected.n_axes == 2 and collected.n_envs > 1
+        if compares and isinstance(observations, np.ndarray) and "rollout/env_diversity" not in values:
+            metrics["rollout/env_diversity"] = env_diversity(observations)
+        return metrics
+
+    def _record_histogram(self, name: str, numbers: np.ndarray) -> None:
+        finite = numbers[np.isfinite(numbers)]
+        if finite.size:
+            self.logger.record(name, finite, exclude=_NO_HISTOGRAMS)

@@ -1,0 +1,297 @@
+"""The live table: the rows of a training on the terminal, in place of SB3's table; plain lines where there is none."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TextIO
+
+import numpy as np
+from rich import get_console
+from rich.console import Console, Group
+from rich.errors import LiveError
+from rich.live import Live
+from rich.text import Text
+from stable_baselines3.common.callbacks import BaseCallback, ProgressBarCallback
+from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger, filter_excluded_keys
+
+from sb3_ext.callbacks.alerts.rules import metric_of
+from sb3_ext.callbacks.nested import all_of
+from sb3_ext.callbacks.rows import Rows, rows_of, scalars
+from sb3_ext.callbacks.table.plain import PlainLines
+from sb3_ext.callbacks.table.state import Attribute, TableState
+from sb3_ext.callbacks.table.view import Footer, TableView
+from sb3_ext.common.options import Reader, read_finite, read_flag, read_switch
+
+__all__ = ["LiveTable", "Table", "TableConfig", "read_table"]
+
+#: Drawing waits so long after each time, in multiples of what that took: it costs at most about 1 % of a training
+_REST = 99.0
+#: Where another progress bar owns the end of the screen, whole tables are printed above it
+_ALL_LINES = 10_000
+
+
+class LiveTable(KVWriter):
+    """
+    An output format for SB3's logger.
+
+    :param rows: of the logger; their curves are drawn as sparklines
+    :param console: where to draw
+    :param footer: says how far training is
+    :param live: draw a table that stays in its place; otherwise plain lines are written
+    :param bar: whether a progress bar is below it. Without one, tables are printed one below the other: someone else's
+        progress bar is in the place where this one would stay
+    :param every_seconds: plain lines are at least this far apart
+    :param sparklines: whether curves are shown
+    :param attribute: says at which metric an alert is shown
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        console: Console,
+        footer: Callable[[], Footer],
+        live: bool = True,
+        bar: bool = True,
+        every_seconds: float = 0.0,
+        sparklines: bool = True,
+        attribute: Attribute | None = None,
+    ) -> None:
+        self._console = console
+        self._footer = footer
+        self._bar = bar
+        self._state = TableState()
+        ascii_only = not console.encoding.lower().startswith("utf")
+        self._view = TableView(rows.history, attribute, sparklines, ascii_only)
+        self._plain = None if live else PlainLines(console.file, every_seconds, attribute)  # type: ignore[arg-type]
+        self._live: Live | None = None
+        self._lines: list[Text] = []
+        self._drawn_for: tuple[int, int] | None = None
+        self._is_new = False
+        #: From when on it may be drawn again
+        self.draw_at = math.inf
+
+    def start(self) -> None:
+        """Take a place on the screen."""
+        if self._plain is not None:
+            return
+        self.draw_at = 0.0
+        if not self._bar:
+            return
+        live = Live(
+            console=self._console, auto_refresh=False, vertical_overflow="crop", get_renderable=self._everything
+        )
+        try:
+            live.start()
+        except LiveError:
+            return  # someone else has a live display, and this version of rich can't nest them: print below each other
+        self._live = live
+        self.draw()
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        shown = filter_excluded_keys(key_values, key_excluded, "stdout")
+        values: dict[str, float | str] = {**scalars(shown)}
+        values.update({name: value for name, value in shown.items() if isinstance(value, str)})
+        if self._plain is not None:
+            self._plain.write(step, self._footer().total, values)
+            return
+        self._state.add(step, values)
+        self._is_new = True
+        self._drawn_for = None
+        if time.perf_counter() >= self.draw_at:
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw now."""
+        started = time.perf_counter()
+        if self._live is not None:
+            self._live.refresh()
+        elif self._is_new:
+            title = Text(f"{self._state.step:,} steps", style="bold")
+            self._console.print(Group(title, *self._table(_ALL_LINES)))
+        self._is_new = False
+        now = time.perf_counter()
+        self.draw_at = now + _REST * (now - started)
+
+    def close(self) -> None:
+        """Leave what was shown last on the screen. Can be called twice."""
+        self.draw_at = math.inf
+        if self._plain is not None:
+            self._plain.flush()
+        elif self._live is not None:
+            self._live.stop()
+            self._live, self._is_new = None, False
+        elif self._is_new:
+            self.draw()
+            self.draw_at = math.inf
+
+    def _everything(self) -> Group:
+        width, height = self._console.size
+        # One line for the bar, and one for the cursor
+        return Group(*self._table(height - 2), self._footer().bar(width))
+
+    def _table(self, height: int) -> list[Text]:
+        size = (self._console.width, height)
+        if self._drawn_for != size:
+            self._lines = self._view.lines(self._state, *size)
+            self._drawn_for = size
+        return self._lines
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """
+    :param live: true: a table that stays in its place, false: plain lines, ``auto``: as fits where the output goes
+    :param every_seconds: plain lines are at least this far apart; one with an alert comes at once
+    :param sparklines: whether the table shows curves
+    """
+
+    live: bool | str = "auto"
+    every_seconds: float = 0.0
+    sparklines: bool = True
+
+    def make_callback(self, attribute: Attribute | None = metric_of) -> Table:
+        """
+        :param attribute: says at which metric an alert is shown
+        """
+        return Table(self.live, self.every_seconds, self.sparklines, attribute)
+
+
+def read_table(written: Any) -> TableConfig | None:
+    """
+    :param written: what a config has under ``table``: true, false, or options
+    :return: ``None`` when it is off, and SB3's own table is shown
+    :raises TypeError: when an option is not known
+    :raises ValueError: when a value is not possible
+    """
+    return read_switch(True if written is None else written, TableConfig, _READERS, "table:", "every_seconds: 10")
+
+
+def _read_live(option: str, written: Any) -> bool | str:
+    if isinstance(written, str) and written != "auto":
+        raise ValueError(f"{option}={written!r} must be 'auto', true or false.")
+    return written if written == "auto" else read_flag(option, written)
+
+
+_READERS: dict[str, Reader] = {
+    "live": _read_live,
+    "every_seconds": partial(read_finite, at_least=0),
+    "sparklines": read_flag,
+}
+
+
+class Table(BaseCallback):
+    """
+    Shows the rows of a training as a live table with a progress bar, in place of SB3's table. Where that is not shown
+    (``verbose=0``), this one isn't either. With SB3's progress bar (RL Zoo's ``-P``) it draws none of its own.
+
+    It goes after callbacks that write rows at the end of training.
+
+    :param live: see :class:`TableConfig`
+    :param every_seconds: see :class:`TableConfig`
+    :param sparklines: see :class:`TableConfig`
+    :param attribute: says at which metric an alert is shown, by the alert's id; as the rules have it
+    :param verbose: as for every callback
+    """
+
+    def __init__(
+        self,
+        live: bool | str = "auto",
+        every_seconds: float = 0.0,
+        sparklines: bool = True,
+        attribute: Attribute | None = metric_of,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(verbose)
+        written = {"live": live, "every_seconds": every_seconds, "sparklines": sparklines}
+        config = read_table(written)
+        assert config is not None
+        self.config = config
+        self.attribute = attribute
+        self.table: LiveTable | None = None
+        self._replaced: tuple[Logger, HumanOutputFormat] | None = None
+        self._episodes = 0
+
+    def _on_training_start(self) -> None:
+        self.close()
+        self._episodes = 0
+        stock = _stock_table(self.logger)
+        if stock is None:
+            return
+        rows = rows_of(self.logger)
+        live, console = self._screen(stock.file)
+        self.table = LiveTable(
+            rows,
+            console,
+            self._footer,
+            live=live,
+            bar=not any(isinstance(other, ProgressBarCallback) for other in all_of(self.locals["callback"])),
+            every_seconds=self.config.every_seconds,
+            sparklines=self.config.sparklines,
+            attribute=self.attribute,
+        )
+        self._replaced = (self.logger, stock)
+        formats = self.logger.output_formats
+        formats[formats.index(stock)] = self.table
+        # A script that dies must give the terminal back, with its cursor
+        atexit.register(self.close)
+        self.table.start()
+
+    def _on_step(self) -> bool:
+        if self.table is not None:
+            self._episodes += np.count_nonzero(self.locals.get("dones", ()))
+            if time.perf_counter() >= self.table.draw_at:
+                self.table.draw()
+        return True
+
+    def _on_training_end(self) -> None:
+        self.close()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """
+        Leave the last table on the screen, and SB3's in the logger. Can be called twice.
+
+        :param error: what ended the training, if anything did
+        """
+        table, self.table = self.table, None
+        if table is None:
+            return
+        atexit.unregister(self.close)
+        if self._replaced is not None:
+            logger, stock = self._replaced
+            self._replaced = None
+            if table in logger.output_formats:
+                logger.output_formats[logger.output_formats.index(table)] = stock
+        table.close()
+
+    def _screen(self, file: TextIO) -> tuple[bool, Console]:
+        """Whether to draw, and where."""
+        if self.config.live is True:
+            return True, Console(file=file, force_terminal=True)
+        # Rich's own console, so that others who draw with rich and this table know of each other
+        console = get_console() if file is sys.stdout else Console(file=file)
+        is_terminal = bool(getattr(file, "isatty", bool)()) and not console.is_dumb_terminal
+        return self.config.live == "auto" and is_terminal, console
+
+    def _footer(self) -> Footer:
+        model = self.model
+        done = model.num_timesteps - model._num_timesteps_at_start
+        seconds = (time.time_ns() - model.start_time) / 1e9
+        rate = done / seconds if seconds > 0 else 0.0
+        left = max(model._total_timesteps - model.num_timesteps, 0)
+        return Footer(
+            model.num_timesteps, model._total_timesteps, self._episodes, rate, left / rate if rate > 0 else None
+        )
+
+
+def _stock_table(logger: Logger) -> HumanOutputFormat | None:
+    """The one on the screen; SB3 can write the same into a file too."""
+    for output_format in logger.output_formats:
+        if isinstance(output_format, HumanOutputFormat) and not output_format.own_file:
+            return output_format
+    return None

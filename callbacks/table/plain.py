@@ -1,0 +1,79 @@
+"""Rows as plain lines, for output that is not a terminal: files, pipes, notebooks, CI."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TextIO
+
+from sb3_ext.callbacks.catalogue import describe, metrics, ordered
+from sb3_ext.callbacks.table.format import format_value
+from sb3_ext.callbacks.table.state import Attribute, alerts_of
+
+__all__ = ["PlainLines", "plain_line"]
+
+
+class PlainLines:
+    """
+    :param file: where the lines go
+    :param every_seconds: lines are at least this far apart; one with an alert comes at once
+    :param attribute: says at which metric an alert is shown
+    """
+
+    def __init__(self, file: TextIO, every_seconds: float = 0.0, attribute: Attribute | None = None) -> None:
+        self._file = file
+        self._every_seconds = every_seconds
+        self._attribute = attribute
+        self._written_at = -float("inf")
+        self._waiting: str | None = None
+
+    def write(self, step: int, total: int, values: Mapping[str, float | str]) -> None:
+        """
+        :param step: timesteps
+        :param total: timesteps at the end of training
+        :param values: of the row, by name
+        """
+        numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
+        alerts = alerts_of(numbers, self._attribute)
+        self._waiting = plain_line(step, total, values, alerts)
+        if alerts or time.monotonic() - self._written_at >= self._every_seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the latest row, if it was left out so far."""
+        if self._waiting is None:
+            return
+        print(self._waiting, file=self._file, flush=True)
+        self._waiting = None
+        self._written_at = time.monotonic()
+
+
+def plain_line(step: int, total: int, values: Mapping[str, float | str], alerts: Mapping[str, list[str]]) -> str:
+    """
+    :param step: timesteps
+    :param total: timesteps at the end of training
+    :param values: of the row, by name
+    :param alerts: ids by metric, as ``alerts_of`` gives them
+    :return: the step, the metrics that everyone looks at, and the alerts
+    """
+    share = f" ({min(step / total, 1.0):.0%})" if total > 0 else ""
+    parts = [f"{step:,} steps{share}"]
+    for name in ordered(values):
+        info = describe(name)
+        if info.highlight:
+            short = info.short_name if info.short_name in _unique_short_names() else name
+            parts.append(f"{short} {format_value(info, values[name])}")
+    found = [f"{alert} ({name})" if name else alert for name, ids in alerts.items() for alert in ids]
+    if found:
+        parts.append(f"ALERT {', '.join(found)}")
+    return " | ".join(parts)
+
+
+@lru_cache(maxsize=1)
+def _unique_short_names() -> frozenset[str]:
+    """Names that only one group has. Not those of evaluation, whose score would be taken for that of training."""
+    counts = Counter(info.short_name for info in metrics())
+    of_eval = {info.short_name for info in metrics() if info.group == "eval"}
+    return frozenset(name for name, count in counts.items() if count == 1 and name not in of_eval)

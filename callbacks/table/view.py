@@ -1,0 +1,214 @@
+"""How the live table looks: groups in columns, as many metrics as the terminal has room for, a progress bar below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from rich.console import RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table as Grid
+from rich.text import Text
+
+from sb3_ext.callbacks.catalogue import MetricInfo, describe, ordered
+from sb3_ext.callbacks.history import History
+from sb3_ext.callbacks.table.format import arrow, clock, format_value, sparkline, trend
+from sb3_ext.callbacks.table.layout import fit
+from sb3_ext.callbacks.table.state import Attribute, Cell, TableState
+
+__all__ = ["Footer", "TableView", "Widths"]
+
+#: A column of the table is at least this wide before there is a second one beside it, and at most
+_COLUMN, _WIDEST = 58, 80
+_NAME, _VALUE, _UNIT, _SPARKLINE = 22, 10, 9, 24
+#: Ids of alerts that are cut shorter than this can't be told from each other
+_ALERT = 14
+_GAP = 2
+#: Points of a curve that a character of a sparkline is the mean of, at most about: more take time and look the same
+_POINTS = 4
+_TRENDS = {"good": "green", "bad": "red", "": "dim"}
+_ALERT_STYLE = "bold red"
+#: What terminals get that can only show ASCII
+_ASCII = {"▲": "^", "▼": "v", "─": "-", "⚠": "!", "…": "."}
+
+
+class Widths(NamedTuple):
+    """
+    What a column of the table is divided into. Where it is narrow, sparklines go first, then units, then names shrink.
+
+    :param name: of the metric
+    :param unit: 0 for none
+    :param sparkline: 0 for none
+    """
+
+    name: int
+    unit: int
+    sparkline: int
+
+    @classmethod
+    def of(cls, column: int) -> Widths:
+        """
+        :param column: characters that the column has
+        """
+        left = column - (1 + _NAME + 1 + _VALUE + 2)
+        if left < 0:
+            return cls(max(_NAME + left, 4), 0, 0)
+        unit = _UNIT if left >= _UNIT else 0
+        spark = min(left - unit - 1, _SPARKLINE)
+        return cls(_NAME, unit, spark if spark >= 4 else 0)
+
+    @property
+    def tail(self) -> int:
+        """Characters after the arrow."""
+        return self.unit + (1 + self.sparkline if self.sparkline else 0)
+
+
+class Footer(NamedTuple):
+    """
+    :param steps: timesteps so far
+    :param total: timesteps at the end
+    :param episodes: that ended so far
+    :param steps_a_second: since training started
+    :param seconds_left: until its end; ``None`` when that is not known yet
+    """
+
+    steps: int
+    total: int
+    episodes: int
+    steps_a_second: float
+    seconds_left: float | None
+
+    @property
+    def text(self) -> str:
+        share = f"{min(self.steps / self.total, 1.0):.0%} " if self.total > 0 else ""
+        parts = [f"{share}{self.steps:,} of {self.total:,} steps", f"{self.episodes:,} episodes"]
+        if self.steps_a_second > 0:
+            parts.append(f"{self.steps_a_second:,.0f} steps/s")
+        if self.seconds_left is not None:
+            parts.append(f"{clock(self.seconds_left)} left")
+        return ", ".join(parts)
+
+    def bar(self, width: int) -> RenderableType:
+        """
+        :param width: of the terminal
+        """
+        room = width - len(self.text) - 1
+        if room < 8:
+            return Text(self.text, no_wrap=True, overflow="crop")
+        grid = Grid.grid(padding=(0, 1, 0, 0))
+        bar = ProgressBar(total=max(self.total, 1), completed=min(self.steps, self.total), width=min(room, 60))
+        grid.add_row(bar, Text(self.text, no_wrap=True))
+        return grid
+
+
+class TableView:
+    """
+    :param history: the curves that sparklines show
+    :param attribute: says at which metric an alert is shown
+    :param sparklines: whether there are any
+    :param ascii_only: whether the terminal can't show more
+    """
+
+    def __init__(
+        self,
+        history: History,
+        attribute: Attribute | None = None,
+        sparklines: bool = True,
+        ascii_only: bool = False,
+    ) -> None:
+        self._history = history
+        self._attribute = attribute
+        self._sparklines = sparklines and not ascii_only
+        self._ascii_only = ascii_only
+
+    def lines(self, state: TableState, width: int, height: int) -> list[Text]:
+        """
+        :param state: what to show
+        :param width: of the terminal
+        :param height: lines that it has room for
+        """
+        if height < 1:
+            return []
+        n_columns = max(1, (width + _GAP) // (_COLUMN + _GAP))
+        column_width = min((width + _GAP) // n_columns - _GAP, _WIDEST)
+        widths = Widths.of(column_width)
+        alerts = state.alerts(self._attribute)
+        names = tuple(ordered(state.names))
+        # One line for the alerts below
+        columns = fit(names, height - bool(alerts), n_columns, first=alerts)
+        drawn = [self._column(names_in_it, state, alerts, widths, column_width) for names_in_it in columns]
+        lines = [_beside(parts, column_width) for parts in zip_longest(*drawn)]
+        shown = {name for column in columns for name in column} if widths.tail >= _ALERT else set()
+        return [*lines, *self._caption({name: ids for name, ids in alerts.items() if name not in shown}, width)]
+
+    def _column(
+        self,
+        names: Sequence[str],
+        state: TableState,
+        alerts: Mapping[str, list[str]],
+        widths: Widths,
+        column_width: int,
+    ) -> list[Text]:
+        lines: list[Text] = []
+        group = None
+        for name in names:
+            info = describe(name)
+            if info.group != group:
+                group = info.group
+                lines.append(self._title(group, column_width))
+            lines.append(self._line(info, state.cells[name], alerts.get(name, []), widths))
+        return lines
+
+    def _title(self, name: str, column_width: int) -> Text:
+        line = Text(name or "other", style="bold", no_wrap=True)
+        line.append(" " + self._plain("─") * max(column_width - len(line) - 1, 0), style="not bold dim")
+        return line
+
+    def _line(self, info: MetricInfo, cell: Cell, alerts: list[str], widths: Widths) -> Text:
+        style = _ALERT_STYLE if alerts else info.colour or ("dim" if cell.is_old else "")
+        line = Text(style=style, no_wrap=True)
+        line.append(" " + self._cut(info.short_name, widths.name).ljust(widths.name) + " ")
+        value = self._cut(format_value(info, cell.value), _VALUE).rjust(_VALUE)
+        line.append(value, style="bold" if info.highlight and not cell.is_old else "")
+        sign = arrow(info, cell.previous, cell.value)
+        line.append(" " + self._plain(sign or " "), style="" if alerts else _TRENDS[trend(info, sign)])
+        if alerts and widths.tail >= _ALERT:
+            line.append(" " + self._cut(self._plain("⚠ ") + ", ".join(alerts), widths.tail - 1))
+            return line
+        if widths.unit:
+            unit = "" if info.clock else info.unit
+            line.append(" " + self._cut(unit, widths.unit - 1).ljust(widths.unit - 1), style="dim")
+        if widths.sparkline and self._sparklines:
+            line.append(" " + sparkline(self._curve(info.name, widths.sparkline), widths.sparkline), style="cyan")
+        return line
+
+    def _curve(self, name: str, width: int) -> list[float]:
+        """A few points for each character, and the latest."""
+        points = self._history.curves[name].points if name in self._history.curves else []
+        every = max(len(points) // (_POINTS * width), 1)
+        return [point.value for point in points[::-1][::every]][::-1]
+
+    def _caption(self, alerts: Mapping[str, list[str]], width: int) -> list[Text]:
+        if not alerts:
+            return []
+        texts = [f"{alert} ({name})" if name else alert for name, ids in alerts.items() for alert in ids]
+        caption = self._plain("⚠ ") + ", ".join(texts)
+        return [Text(self._cut(caption, width), style=_ALERT_STYLE, no_wrap=True)]
+
+    def _plain(self, text: str) -> str:
+        return "".join(_ASCII.get(sign, sign) for sign in text) if self._ascii_only else text
+
+    def _cut(self, text: str, width: int) -> str:
+        return text if len(text) <= width else text[: max(width - 1, 0)] + self._plain("…")
+
+
+def _beside(parts: Sequence[Text | None], column_width: int) -> Text:
+    """The lines of several columns as one."""
+    line = Text(no_wrap=True, overflow="crop")
+    for index, part in enumerate(parts):
+        text = Text(" " * column_width) if part is None else part
+        line.append_text(text)
+        if index < len(parts) - 1:
+            line.append(" " * (max(column_width - text.cell_len, 0) + _GAP))
+    return line

@@ -1,0 +1,327 @@
+"""Tracks a training on Weights & Biases."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import secrets
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+from stable_baselines3.common.logger import TensorBoardOutputFormat
+
+from sb3_ext.callbacks.alerts.callback import Alerts
+from sb3_ext.callbacks.nested import all_of
+from sb3_ext.callbacks.rows import last_row
+from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
+from sb3_ext.callbacks.tracking.dashboard import dashboard, make_workspace
+from sb3_ext.callbacks.tracking.files import RUN_FILE, RunFiles
+from sb3_ext.callbacks.tracking.run_config import algorithm_name, describe_run, env_id_of
+from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
+from sb3_ext.runs.atomic import replacing
+
+if TYPE_CHECKING:
+    from wandb import Run
+
+__all__ = ["Tracking"]
+
+#: Seconds between two looks at the run folder
+_LOOK_EVERY = 5.0
+#: Seconds between two messages about the same alert
+_ALERT_EVERY = 600.0
+#: Rows after which the names of the metrics are known: the first one is written before the first update
+_ROWS_FOR_DASHBOARD = 2
+#: W&B's own exit code for Ctrl-C
+_CTRL_C = 255
+_NOT_FOR_TEXT = ("stdout", "log", "json", "csv")
+
+
+class Tracking(BaseCallback):
+    """
+    Opens a run on Weights & Biases when a training starts, logs each row of SB3's logger to it, and finishes it, also
+    after errors and Ctrl-C. For all algorithms of SB3.
+
+    When a run is open already, as with RL Zoo's ``--track``, it goes on with that one: it adds what is missing and
+    finishes it. Where W&B reads TensorBoard's files for that run, no number is logged a second time.
+
+    After an error in ``learn``, who called it must call :meth:`close`, which ``with`` does by itself::
+
+        with Tracking(project="landers") as tracking:
+            model.learn(100_000, callback=tracking)
+
+    Otherwise, the run is finished when Python ends. In a list of callbacks it is the last one, so that it sees what
+    the others do at the end of the training.
+
+    :param folder: the run folder, whose videos, checkpoints and best model are logged, and which is uploaded at the
+        end; by default where the ``EvalCallback`` of the training saves the best model
+    :param algo: name of the algorithm, for the name of the run; by default from the model's class
+    :param env_id: the environment, by default what the environment says
+    :param hyperparams: as a config has them, by default what the model says
+    :param finish: ``False`` keeps the run open when the training ends, until :meth:`close` is called: RL Zoo saves the
+        final model in between
+    :param verbose: 1 tells what was too large to upload
+    :param options: those of ``TrackingConfig``: project, entity, group, tags, mode, …
+    """
+
+    _open: ClassVar[Tracking | None] = None
+
+    def __init__(
+        self,
+        folder: str | None = None,
+        algo: str | None = None,
+        env_id: str | None = None,
+        hyperparams: Mapping[str, Any] | None = None,
+        finish: bool = True,
+        verbose: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__(verbose)
+        self.config: TrackingConfig = read_tracking(options) or TrackingConfig()
+        self._folder = None if folder is None else Path(folder)
+        self._algo = algo
+        self._env_id = env_id
+        self._hyperparams = hyperparams
+        self._finish = finish
+        self._pid = os.getpid()
+        self._run: Run | None = None
+        self._writer: WandbWriter | None = None
+        self._files: RunFiles | None = None
+        self._is_over = False
+        self._can_upload = True
+        self._has_dashboard = False
+        self._next_look = 0.0
+        self._next_gradients = float("inf")
+        self._alerted: dict[str, float] = {}
+
+    def _on_training_start(self) -> None:
+        if Tracking._open is not self and Tracking._open in self._callbacks():
+            warnings.warn("This training is tracked already: the second Tracking callback does nothing.", stacklevel=2)
+            return
+        if self._run is None or not self._is_over:
+            self._close_what_was_left_open()
+            self._start()
+        self._is_over = False
+        assert self._writer is not None
+        if self._writer not in self.logger.output_formats:
+            self.logger.output_formats.append(self._writer)
+        if self.config.alerts:
+            for callback in self._callbacks():
+                if isinstance(callback, Alerts) and self.alert not in callback.listeners:
+                    callback.listeners.append(self.alert)
+        self._next_gradients = self._after(self.num_timesteps)
+
+    def _start(self) -> None:
+        import wandb
+
+        algo = self._algo or algorithm_name(self.model)
+        env_id = self._env_id or env_id_of(self.model)
+        given = wandb.run
+        run = given if given is not None else self._new_run(algo)
+        self._run, Tracking._open = run, self
+        atexit.register(self._at_exit)
+        synced = given is not None and _is_synced(self.logger.output_formats)
+        self._writer = WandbWriter(run, synced)
+        if given is not None:
+            self._warn_of_unused_options(given)
+        run.config.update(describe_run(self.model, algo, env_id, self._hyperparams), allow_val_change=True)
+        folder = self._folder or self._folder_of_evaluation()
+        self._files = None
+        if folder is not None and folder.is_dir():
+            self._files = RunFiles(folder, run, self._writer, time.time())
+            _write_run_file(folder, run, algo, env_id)
+        self._has_dashboard = False
+
+    def _new_run(self, algo: str) -> Run:
+        import wandb
+
+        config = self.config
+        run_id = os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4)
+        # The table and the report show the numbers already
+        settings = wandb.Settings(max_end_of_run_history_metrics=0, max_end_of_run_summary_metrics=0)
+        return wandb.init(
+            project=config.chosen_project,
+            entity=config.entity,
+            group=config.group,
+            tags=config.tags or None,
+            mode=config.mode,  # type: ignore[arg-type]
+            notes=config.notes,
+            id=run_id,
+            name=config.name or f"{algo}-{run_id}",
+            settings=settings,
+        )
+
+    def _warn_of_unused_options(self, run: Run) -> None:
+        options = ("project", "entity", "group", "notes", "name", "mode")
+        given = {name: getattr(self.config, name) for name in options}
+        unused = [name for name, value in given.items() if value is not None and value != getattr(run, name, None)]
+        if unused:
+            warnings.warn(
+                f"tracking: {', '.join(unused)}: not used, as the run {run.name!r} was open already, in the "
+                f"project {run.project!r}. Leave --track out, or give it these options.",
+                stacklevel=2,
+            )
+        if self.config.tags:
+            run.tags = (*(run.tags or ()), *self.config.tags)
+
+    def _close_what_was_left_open(self) -> None:
+        """A training that ended with an error, and nobody closed its run: this one must not go into it."""
+        if Tracking._open is not None:
+            Tracking._open.close(RuntimeError("The training did not end: another one was started."))
+
+    def _callbacks(self) -> list[BaseCallback]:
+        """All of the training."""
+        return list(all_of(self.locals.get("callback")))
+
+    def _folder_of_evaluation(self) -> Path | None:
+        for callback in self._callbacks():
+            if isinstance(callback, EvalCallback) and callback.best_model_save_path is not None:
+                return Path(callback.best_model_save_path)
+        return None
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps >= self._next_gradients:
+            self._next_gradients = self._after(self.num_timesteps)
+            for name, numbers in gradient_histograms(self.model.policy).items():
+                self.logger.record(name, numbers, exclude=_NOT_FOR_TEXT)
+
+    def _after(self, timesteps: int) -> float:
+        """When histograms of gradients are due next."""
+        times = self.config.gradients
+        length = self.model._total_timesteps - self.model._num_timesteps_at_start
+        return timesteps + length / times if times else float("inf")
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_look and self._run is not None:
+            self._next_look = now + _LOOK_EVERY
+            self._look()
+
+    def _look(self, at_the_end: bool = False) -> None:
+        """See what is new. What goes wrong here is told, and the training goes on."""
+        for part in (self._log_files, self._make_dashboard, self._upload):
+            try:
+                part(at_the_end)
+            except Exception as error:
+                warnings.warn(f"W&B did not get all of the run: {type(error).__name__}: {error}", stacklevel=2)
+
+    def _log_files(self, at_the_end: bool) -> None:
+        if self._files is not None:
+            self._files.log_checkpoint_times()
+            if self.config.videos:
+                self._files.log_videos(self.num_timesteps)
+
+    def _make_dashboard(self, at_the_end: bool) -> None:
+        assert self._run is not None and self._writer is not None
+        is_due = at_the_end or not self._has_dashboard
+        if not self.config.dashboard or not is_due or self._writer.rows < _ROWS_FOR_DASHBOARD:
+            return
+        self._has_dashboard = True
+        layout = dashboard(self._writer.names, self.model, self._writer.step_metric)
+        if self._files is not None:
+            layout.save(self._files.folder / "dashboard.json")
+        if at_the_end:
+            make_workspace(layout, self._run)
+
+    def _upload(self, at_the_end: bool) -> None:
+        if self._files is None:
+            return
+        if self.config.best_model:
+            self._files.upload_best_model(at_once=at_the_end)
+        if at_the_end and self.config.upload_mb:
+            left_out = self._files.upload_folder(self.config.upload_mb)
+            if left_out and self.verbose >= 1:
+                print(f"Too large to upload to W&B (upload_mb: {self.config.upload_mb:g}): {', '.join(left_out)}")
+
+    def alert(self, rule: str, title: str, text: str) -> None:
+        """
+        Send a message by W&B, at most one in ten minutes for a rule.
+
+        :param rule: id of the alert
+        :param title: a few words
+        :param text: what was seen, and what to do
+        """
+        now = time.monotonic()
+        if self._run is None or now < self._alerted.get(rule, 0.0):
+            return
+        self._alerted[rule] = now + _ALERT_EVERY
+        self._run.alert(title[:63], text, level="WARN", wait_duration=_ALERT_EVERY)
+
+    def _on_training_end(self) -> None:
+        last_row(self.logger, self.num_timesteps)
+        self._is_over = True
+        if self._finish:
+            self.close()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """
+        Upload what is left, and finish the run. It can be called again, and does nothing then.
+
+        :param error: what ended the training. Without one, a training that did not come to its end was interrupted by
+            Ctrl-C, as RL Zoo doesn't pass that on
+        """
+        run, writer = self._run, self._writer
+        if run is None or writer is None:
+            return
+        interrupted = isinstance(error, KeyboardInterrupt) or (error is None and not self._is_over)
+        try:
+            if self._can_upload:
+                self._look(at_the_end=True)
+        finally:
+            self._run, self._writer, self._files = None, None, None
+            Tracking._open = None
+            atexit.unregister(self._at_exit)
+            if writer in self.logger.output_formats:
+                self.logger.output_formats.remove(writer)
+            if interrupted:
+                run.summary["end"] = "interrupted"
+            else:
+                run.summary["end"] = "complete" if error is None else f"{type(error).__name__}: {error}"[:300]
+            run.finish(exit_code=_CTRL_C if interrupted else int(error is not None))
+
+    def _at_exit(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a copy of the process, whose run this is not
+        # Uploads want threads, and none can be started any more
+        self._can_upload = False
+        self.close(None if self._is_over else getattr(sys, "last_value", None))
+
+    def __enter__(self) -> Tracking:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close(error)
+
+
+def _is_synced(output_formats: list[Any]) -> bool:
+    """Whether W&B reads the files that a logger writes for TensorBoard."""
+    import wandb
+
+    has_files = any(isinstance(output_format, TensorBoardOutputFormat) for output_format in output_formats)
+    return has_files and bool(wandb.patched["tensorboard"])
+
+
+def _write_run_file(folder: Path, run: Run, algo: str, env_id: str | None) -> None:
+    info = {
+        "id": run.id,
+        "name": run.name,
+        "entity": run.entity,
+        "project": run.project,
+        "url": None if run.offline else run.url,
+        "algo": algo,
+        "env_id": env_id,
+        "folder": folder.name,
+    }
+    with replacing(folder / RUN_FILE) as unfinished:
+        unfinished.write_text(json.dumps(info, indent=2) + "\n")

@@ -1,0 +1,197 @@
+"""A dashboard for Weights & Biases from the catalogue of metrics: what belongs together, and axes that the run knows.
+
+The layout is plain data, written beside a run as ``dashboard.json``. W&B's own package for workspaces makes a view of
+it, where it is installed (``pip install wandb-workspaces``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from sb3_ext.callbacks.bounds import hard_bounds
+from sb3_ext.callbacks.catalogue import describe, groups, ordered
+from sb3_ext.callbacks.tracking.run_config import algorithm_name, env_id_of
+from sb3_ext.callbacks.tracking.writer import EVAL_STEP, TIMESTEPS
+from sb3_ext.runs.atomic import replacing
+
+if TYPE_CHECKING:
+    from wandb import Run
+
+__all__ = ["Dashboard", "Panel", "Section", "dashboard", "make_workspace"]
+
+_MAIN = "Main curves"
+#: Groups of metrics that no logger of numbers has
+_OTHER_TITLES = {"gradients": "Gradients", "weights": "Weights", "video": "Videos"}
+#: Drawn into one panel, so that they can be compared
+_TOGETHER = {"train/scaled_": "Losses, as their coefficients scale them"}
+#: Spaces without bounds write the largest number of their type
+_HUGE = 1e30
+#: Groups that are open at first
+_OPEN = ("eval", "video")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """
+    :param metrics: names of what is drawn
+    :param title: above it
+    :param kind: ``line``, ``histogram`` or ``media``
+    :param x: name of the metric on the x axis
+    :param low: where the y axis begins; ``None`` where the data says it
+    :param high: where it ends
+    :param unit: of the y axis
+    """
+
+    metrics: tuple[str, ...]
+    title: str
+    kind: str = "line"
+    x: str = TIMESTEPS
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """
+    :param title: above its panels
+    :param panels: in their order
+    :param is_open: whether they are shown at first
+    """
+
+    title: str
+    panels: tuple[Panel, ...]
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """
+    :param title: its name in the list of views
+    :param x: name of the metric on most x axes
+    :param sections: in their order
+    """
+
+    title: str
+    x: str
+    sections: tuple[Section, ...]
+
+    def save(self, path: Path) -> None:
+        """
+        :param path: a JSON file
+        """
+        with replacing(path) as unfinished:
+            unfinished.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+
+def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS) -> Dashboard:
+    """
+    :param names: metrics that are logged
+    :param model: that is training; its spaces give ranges
+    :param x: name of the metric on the x axis; evaluations have their own where there is one
+    """
+    present = set(names)
+    shown = [name for name in ordered(present) if name not in (x, TIMESTEPS, EVAL_STEP)]
+    eval_x = EVAL_STEP if EVAL_STEP in present else x
+
+    def panels_of(chosen: Iterable[str]) -> tuple[Panel, ...]:
+        together: dict[str, list[str]] = {}
+        for name in chosen:
+            together.setdefault(_shared_title(name) or name, []).append(name)
+        return tuple(
+            _panel(title, tuple(members), model, eval_x if title.startswith("eval/") else x)
+            for title, members in together.items()
+        )
+
+    sections = [Section(_MAIN, panels_of(name for name in shown if describe(name).chart), is_open=True)]
+    titles = {group.name: group.title for group in groups()} | _OTHER_TITLES
+    for group, members in groupby(shown, key=lambda name: describe(name).group):
+        title = titles.get(group, group or "Other")
+        sections.append(Section(title, panels_of(members), is_open=group in _OPEN))
+    name = f"{algorithm_name(model)} on {env_id_of(model) or 'its environment'}"
+    return Dashboard(name, x, tuple(section for section in sections if section.panels))
+
+
+def make_workspace(layout: Dashboard, run: Run) -> bool:
+    """
+    Save a layout as a view of the run's project, when the package ``wandb-workspaces`` is there and the run is online.
+    A view that an earlier run made is left as it is: people may have changed it.
+
+    :param layout: the dashboard
+    :param run: an open run
+    :return: whether a view was made
+    """
+    if run.offline or run.disabled or not run.project_url:
+        return False
+    try:
+        workspaces = import_module("wandb_workspaces.workspaces")
+    except ImportError:
+        return False
+    key = hashlib.sha256(layout.title.encode()).hexdigest()[:11]
+    try:
+        workspaces.Workspace.from_url(urlsplit(run.project_url)._replace(query=f"nw={key}").geturl())
+        return False
+    except ValueError:
+        pass  # there is none yet
+    workspace = as_workspace(layout, run.entity, run.project)
+    workspace._internal_name = f"nw-{key}-v"  # what the address has, so that it is found again
+    workspace.save()  # tells the address by itself
+    return True
+
+
+def as_workspace(layout: Dashboard, entity: str, project: str) -> Any:
+    """
+    :param layout: the dashboard
+    :param entity: user or team
+    :param project: whose view it is
+    :return: an object of the package ``wandb-workspaces``, not saved yet
+    """
+    workspaces = import_module("wandb_workspaces.workspaces")
+    reports = import_module("wandb_workspaces.reports.v2")
+
+    def as_panel(panel: Panel) -> Any:
+        if panel.kind == "media":
+            return reports.MediaBrowser(title=panel.title, media_keys=list(panel.metrics))
+        y_axis = {"range_y": (panel.low, panel.high), "title_y": panel.unit or None}
+        return reports.LinePlot(title=panel.title, x=panel.x, y=list(panel.metrics), **y_axis)
+
+    sections = [
+        workspaces.Section(name=section.title, panels=list(map(as_panel, section.panels)), is_open=section.is_open)
+        for section in layout.sections
+    ]
+    settings = workspaces.WorkspaceSettings(x_axis=layout.x)
+    return workspaces.Workspace(name=layout.title, entity=entity, project=project, sections=sections, settings=settings)
+
+
+def _shared_title(name: str) -> str:
+    return next((title for prefix, title in _TOGETHER.items() if name.startswith(prefix)), "")
+
+
+def _panel(title: str, names: tuple[str, ...], model: BaseAlgorithm, x: str) -> Panel:
+    info = describe(names[0])
+    if info.group == "video":
+        return Panel(names, title, "media", x)
+    if info.unit == "histogram" or info.group in ("gradients", "weights"):
+        return Panel(names, title, "histogram", x)
+    low, high = _range(names[0], model) if len(names) == 1 else (None, None)
+    return Panel(names, title, "line", x, low, high, "s" if info.clock else info.unit)
+
+
+def _range(name: str, model: BaseAlgorithm) -> tuple[float | None, float | None]:
+    low, high = hard_bounds(name, model)
+    if name == "policy/action_mean" and isinstance(model.action_space, spaces.Box):
+        # A Gaussian's samples can be anywhere, their mean belongs into the space
+        low, high = float(np.min(model.action_space.low)), float(np.max(model.action_space.high))
+    return low if abs(low) < _HUGE else None, high if abs(high) < _HUGE else None
