@@ -22,11 +22,11 @@ from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
-from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat
 
 from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import last_row
+from sb3_ext.callbacks.run_folder import folder_of_training
 from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
 from sb3_ext.runs.atomic import replacing
 from sb3_ext.runs.run_files import TRAINING_FILE
@@ -86,7 +86,7 @@ class Report(BaseCallback):
     :param options: those of ``ReportConfig``: plots, threshold, charts
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None, verbose: int = 0, **options: Any) -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None = None, verbose: int = 1, **options: Any) -> None:
         super().__init__(verbose)
         self.config: ReportConfig = read_report(options) or ReportConfig()
         self._folder = None if folder is None else Path(folder)
@@ -97,7 +97,7 @@ class Report(BaseCallback):
         if self._ending is not None:
             # The training before this one did not come to its end, and nobody told
             self.close(RuntimeError("The training did not end: another one was started."))
-        folder = self._folder or self._folder_of_training()
+        folder = self._folder or folder_of_training(self)
         if folder is None:
             warnings.warn(
                 "There will be no report: the callback Report needs a folder, such as Report('run'). Without one it "
@@ -130,10 +130,7 @@ class Report(BaseCallback):
         if self._ending is None or not _is_in_learn(self.model):
             return
         self._is_over = True
-        if self.logger.name_to_value:
-            # Files have no other step for a row
-            self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
-            last_row(self.logger, self.num_timesteps)
+        last_row(self.logger, self.num_timesteps)
         reasons = [getattr(callback, "stop_reason", None) for callback in all_of(self.locals["callback"])]
         self._ending.tell(stop_reason=next((reason for reason in reasons if reason), None))
         self.close()
@@ -161,15 +158,6 @@ class Report(BaseCallback):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close(error)
-
-    def _folder_of_training(self) -> Path | None:
-        for callback in all_of(self.locals["callback"]):
-            if isinstance(callback, EvalCallback) and callback.log_path is not None:
-                return Path(callback.log_path).parent
-        # Without files, SB3's logger has a temporary folder
-        has_files = any(isinstance(f, CSVOutputFormat | JSONOutputFormat) for f in self.logger.output_formats)
-        folder = self.logger.get_dir()
-        return Path(folder) if has_files and folder else None
 
 
 class _Ending:

@@ -15,7 +15,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext.callbacks.history import History
 
-__all__ = ["Row", "RowSource", "Rows", "last_row", "rows_of", "scalars"]
+__all__ = ["Row", "RowSource", "Rows", "dump_row", "last_row", "rows_of", "scalars"]
 
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 #: Is given the step and what the row has so far, and returns what to add to it
@@ -44,6 +44,10 @@ class Rows(KVWriter):
         self._logger = logger
         self._sources: list[RowSource] = []
         self._judges: list[RowSource] = []
+        #: Whether a callback writes what was recorded since the last row, when training ends
+        self.has_last_row = False
+        self._holds_screen = False
+        self._afterwards: list[Callable[[], None]] = []
         self.history = History()
         self.latest = Row(0)
 
@@ -60,6 +64,26 @@ class Rows(KVWriter):
         """
         if judge not in self._judges:
             self._judges.append(judge)
+
+    def hold_screen(self) -> None:
+        """There is a table on the screen, which the last row still belongs to."""
+        self._holds_screen = True
+
+    def release_screen(self) -> None:
+        """It has been shown for the last time: now others may speak."""
+        self._holds_screen = False
+        afterwards, self._afterwards = self._afterwards, []
+        for tell in afterwards:
+            tell()
+
+    def tell_at_end(self, tell: Callable[[], None]) -> None:
+        """
+        :param tell: prints what is to be read after a training: now, or below the table that is still there
+        """
+        if self._holds_screen:
+            self._afterwards.append(tell)
+        else:
+            tell()
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         for source in (*self._sources, *self._judges):
@@ -93,7 +117,18 @@ def last_row(logger: Logger, step: int) -> None:
     :param step: its timesteps
     """
     if logger.name_to_value:
-        logger.dump(step)
+        dump_row(logger, step)
+
+
+def dump_row(logger: Logger, step: int) -> None:
+    """
+    Write a row now.
+
+    :param logger: of a model
+    :param step: its timesteps, which files have no other place for
+    """
+    logger.record("time/total_timesteps", step, exclude="tensorboard")
+    logger.dump(step)
 
 
 def scalars(values: Mapping[str, Any]) -> dict[str, float]:

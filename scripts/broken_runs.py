@@ -315,6 +315,7 @@ BROKEN = (
     BrokenRun(
         "reward_scale", "rewards times 1,000", "ppo_ext", CARTPOLE, _wrapped("ScaledRewards", factor=1000), 20_000
     ),
+    BrokenRun("returns_equal", "gamma 0", "ppo_ext", CARTPOLE, {"gamma": 0.0}, 20_000),
     BrokenRun("reward_stall", "gamma 0", "ppo_ext", FROZEN_LAKE, {"gamma": 0.0}, 100_000),
     BrokenRun(
         "value_overfit",

@@ -47,7 +47,7 @@ CartPole-v1:
     table: true                # false: SB3's table
     # table:
     #   live: auto             # true: always a live table, false: always plain lines
-    #   every_seconds: 10      # plain lines are at least this far apart; one with an alert comes at once
+    #   every_seconds: 1       # plain lines are at least this far apart; one with a new alert comes at once
     #   sparklines: true       # the curves
 ```
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -12,19 +13,22 @@ from typing_extensions import Self
 
 from sb3_ext.callbacks.alerts.config import AlertsConfig, read_alerts
 from sb3_ext.callbacks.alerts.finite import (
+    Fault,
     StepWatch,
     TrainingDiverged,
+    broken_observations,
+    broken_rewards,
     find_broken_parameters,
     has_broken_losses,
     is_finite,
-    names_of_broken,
 )
 from sb3_ext.callbacks.alerts.judge import Alert, Judge
 from sb3_ext.callbacks.alerts.look import facts_of
 from sb3_ext.callbacks.alerts.rules import metric_of, show_at
 from sb3_ext.callbacks.alerts.rules.numbers import NAN
 from sb3_ext.callbacks.alerts.summary import AlertCount, print_summary, write_alert_counts
-from sb3_ext.callbacks.rows import last_row, rows_of, scalars
+from sb3_ext.callbacks.rows import dump_row, last_row, rows_of, scalars
+from sb3_ext.callbacks.run_folder import folder_of_training
 from sb3_ext.common.names import nearest
 
 __all__ = ["AlertListener", "Alerts", "TrainingDiverged", "metric_of"]
@@ -54,7 +58,8 @@ class Alerts(BaseCallback):
     :param on_nan: ``"raise"`` ends the training with :class:`TrainingDiverged` when the policy, observations or
         rewards are NaN or infinite; ``"warn"`` only tells
     :param threshold: score from which on the environment is solved; ``None``: the environment's own
-    :param folder: the run folder, for ``alerts.json``; ``None`` writes no file
+    :param folder: the run folder, for ``alerts.json``; by default that of the training's ``EvalCallback``, or of its
+        logger's files; without these, no file is written
     :param verbose: 1 prints alerts when they fire first, and a summary at the end
     """
 
@@ -75,7 +80,7 @@ class Alerts(BaseCallback):
         self.config = config
         #: Are told of alerts as they are announced; add to it what sends them on
         self.listeners: list[AlertListener] = []
-        self._folder = folder
+        self._given_folder = self._folder = None if folder is None else Path(folder)
         self._judge: Judge | None = None
         self._quiet: dict[str, int] = {}
         self._n_rows = 0
@@ -100,6 +105,7 @@ class Alerts(BaseCallback):
     def _on_training_start(self) -> None:
         config = self.config
         self._judge = Judge(config.rules, facts_of(self.model, config.threshold), config.changes)
+        self._folder = self._given_folder or folder_of_training(self)
         self._quiet = {}
         self._n_rows = self._total = 0
         self._next_look = self.num_timesteps
@@ -110,7 +116,9 @@ class Alerts(BaseCallback):
         self._end_step_watch()
         if self._looks_at_nan:
             self._step_watch = StepWatch(self.model, self._look_at_parameters)
-        rows_of(self.logger).add_judge(self._judge_row)
+        rows = rows_of(self.logger)
+        rows.add_judge(self._judge_row)
+        rows.has_last_row = True
 
     def _on_rollout_start(self) -> None:
         # Right after an update, and before the policy is asked for actions
@@ -128,16 +136,15 @@ class Alerts(BaseCallback):
             observations = self.locals["new_obs"]
             # Not isinstance(…, Mapping), which takes as long as all the rest
             if type(observations) is dict or not is_finite(observations):
-                self._end_if_broken(names_of_broken(observations))
-            if not self._is_on_policy and not is_finite(self.locals["rewards"]):
-                self._end_if_broken(["rewards"])
+                self._end_if_broken(broken_observations(observations))
+            if not self._is_on_policy:
+                self._end_if_broken(broken_rewards(self.locals["rewards"], self.model.n_envs))
         return True
 
     def _on_rollout_end(self) -> None:
         # Rewards of a rollout do no harm before its update
         if self._looks_at_nan and isinstance(self.model, OnPolicyAlgorithm):
-            if not is_finite(self.model.rollout_buffer.rewards):
-                self._end_if_broken(["rewards"])
+            self._end_if_broken(broken_rewards(self.model.rollout_buffer.rewards, self.model.n_envs))
 
     def _on_training_end(self) -> None:
         if self._looks_at_nan:
@@ -153,9 +160,9 @@ class Alerts(BaseCallback):
             self._step_watch.close()
             self._step_watch = None
 
-    def _end_if_broken(self, broken: list[str]) -> None:
+    def _end_if_broken(self, broken: list[Fault]) -> None:
         """
-        :param broken: what is not finite, in words
+        :param broken: what is not finite
         :raises TrainingDiverged: when there is something, and that is to end the training
         """
         judge = self._judge
@@ -163,10 +170,10 @@ class Alerts(BaseCallback):
             return
         judge.look.faults = broken
         step = self.model.num_timesteps
-        self.logger.dump(step)
-        advice = next(active.advice for active in judge.active if active.rule.id == NAN)
+        dump_row(self.logger, step)
         if self.config.on_nan == "raise":
-            error = TrainingDiverged(f"After {step:,} steps there is NaN or Inf in {', '.join(broken)}. {advice}")
+            what = ", ".join(fault.what for fault in broken)
+            error = TrainingDiverged(f"After {step:,} steps there is NaN or Inf in {what}. {judge.tallies[NAN].advice}")
             self.close(error)
             raise error
 
@@ -233,7 +240,7 @@ class Alerts(BaseCallback):
                         share,
                         tally.first_step,
                         tally.last_step,
-                        active.advice,
+                        tally.advice,
                     )
                 )
         return counts
@@ -253,4 +260,5 @@ class Alerts(BaseCallback):
         if self._folder is not None:
             write_alert_counts(self._folder, self.summary())
         if self.verbose >= 1:
-            print_summary(self.summary())
+            counts = self.summary()
+            rows_of(self.logger).tell_at_end(lambda: print_summary(counts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
@@ -16,16 +16,22 @@ from sb3_ext.callbacks.metrics.network_statistics import asking
 from sb3_ext.common.gradients import split_parameters
 
 __all__ = [
+    "Fault",
     "StepWatch",
     "TrainingDiverged",
+    "broken_observations",
+    "broken_rewards",
     "find_broken_parameters",
     "has_broken_losses",
     "is_finite",
-    "names_of_broken",
 ]
 
 #: Norm of all parameters beyond which they may be finite and what the policy puts out not. Usual ones are below 1000
 _HUGE = 1e4
+_FROM_ENV = (
+    "They come from the environment, and no hyperparameter helps: see what its step() and the wrappers around it "
+    "compute (stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+)
 
 
 class TrainingDiverged(FloatingPointError):
@@ -44,14 +50,53 @@ def is_finite(array: np.ndarray) -> bool:
     return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
-def names_of_broken(observations: Any) -> list[str]:
+class Fault(NamedTuple):
+    """
+    Something that is not finite.
+
+    :param what: in words
+    :param metric: that it is shown at
+    :param advice: what to do about it; empty: what the rule says
+    """
+
+    what: str
+    metric: str = "train/loss"  # there is no metric of parameters
+    advice: str = ""
+
+
+def broken_observations(observations: Any) -> list[Fault]:
     """
     :param observations: of all environments, or by key
-    :return: what of it is not finite, in words
+    :return: what of it is not finite
     """
-    if isinstance(observations, Mapping):
-        return [f"observation {key!r}" for key, part in observations.items() if not is_finite(part)]
-    return [] if is_finite(observations) else ["observations"]
+    parts = observations if isinstance(observations, Mapping) else {None: observations}
+    return [
+        Fault(
+            f"{'observations' if key is None else f'the observation {key!r}'}{_which(part)}", "env/obs_mean", _FROM_ENV
+        )
+        for key, part in parts.items()
+        if not is_finite(part)
+    ]
+
+
+def broken_rewards(rewards: np.ndarray, n_envs: int) -> list[Fault]:
+    """
+    :param rewards: of one step or of many, the last axis is that of the environments; or of episodes in a row
+    :param n_envs: number of environments
+    :return: what of it is not finite
+    """
+    if is_finite(rewards):
+        return []
+    which = _which(np.atleast_2d(rewards).T) if rewards.shape[-1] == n_envs else ""
+    return [Fault(f"rewards{which}", "env/reward_mean", _FROM_ENV)]
+
+
+def _which(numbers: np.ndarray) -> str:
+    """
+    :param numbers: a row for each environment
+    """
+    broken = [str(index) for index, row in enumerate(numbers) if not np.isfinite(row).all()]
+    return f" of environment{'s' if len(broken) > 1 else ''} {', '.join(broken)}"
 
 
 def has_broken_losses(values: Mapping[str, Any]) -> bool:
@@ -65,10 +110,10 @@ def has_broken_losses(values: Mapping[str, Any]) -> bool:
     return False
 
 
-def find_broken_parameters(model: BaseAlgorithm) -> list[str]:
+def find_broken_parameters(model: BaseAlgorithm) -> list[Fault]:
     """
     :param model: that is training
-    :return: what of its policy is not finite, in words
+    :return: what of its policy is not finite
     """
     parameters = list(model.policy.parameters())
     if not parameters:
@@ -79,8 +124,8 @@ def find_broken_parameters(model: BaseAlgorithm) -> list[str]:
     broken = [name for name, value in model.policy.named_parameters() if not bool(th.isfinite(value).all())]
     if broken:
         more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
-        return [f"the policy's parameters ({broken[0]}{more})"]
-    return ["the policy's output"] if _puts_out_nan(model) else []
+        return [Fault(f"the policy's parameters ({broken[0]}{more})")]
+    return [Fault("the policy's output")] if _puts_out_nan(model) else []
 
 
 def _puts_out_nan(model: BaseAlgorithm) -> bool:

@@ -82,6 +82,7 @@ class Tally:
     :param first_step: timesteps when it fired first
     :param last_step: timesteps when it fired last
     :param metric: that it was shown at last
+    :param advice: that was given last
     """
 
     judged: int = 0
@@ -89,6 +90,7 @@ class Tally:
     first_step: int = 0
     last_step: int = 0
     metric: str = ""
+    advice: str = ""
 
 
 class _Case:
@@ -105,7 +107,7 @@ class _Case:
         self.active, self.metrics = active, active.rule.metrics
         self.window = Window(numbers.window, numbers.span, numbers.share)
         self.memory: dict[str, Any] = {}
-        self.tally = Tally()
+        self.tally = Tally(advice=active.advice)
 
 
 class Judge:
@@ -180,5 +182,5 @@ class Judge:
         if tally.fired == 0:
             tally.first_step = look.step
         tally.fired += 1
-        tally.last_step, tally.metric = look.step, found.metric
-        return Alert(rule.id, found.metric, rule.title, found.text, active.advice, rule.severity)
+        tally.last_step, tally.metric, tally.advice = look.step, found.metric, found.advice or active.advice
+        return Alert(rule.id, found.metric, rule.title, found.text, tally.advice, rule.severity)

@@ -13,6 +13,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
+from sb3_ext.callbacks.alerts.finite import Fault
 from sb3_ext.callbacks.bounds import hard_bounds
 from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
@@ -30,6 +31,8 @@ _SOLVED, _STILL_SOLVED = 0.95, 0.85
 _BETTER_BY_GAIN, _BETTER_BY_WAY = 0.02, 0.03
 #: Something was learned when this share of the way to the threshold was made; without one, of the score at the start
 _LEARNED = 0.1
+#: A policy is deterministic below this share of the largest possible entropy, or of the deviations at the start
+_DETERMINISTIC = 0.05
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class Look:
         #: The latest number of each metric, from this row or an earlier one
         self.known: dict[str, float] = {}
         #: What was found to be NaN or infinite beside the row
-        self.faults: list[str] = []
+        self.faults: list[Fault] = []
         # Set for each rule
         self.metric = ""
         self.value = math.nan
@@ -211,6 +214,12 @@ class Look:
         """
         early = self.early(name)
         return self.known[name] / early[0] if early and early[0] > 0 else 1.0
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether the policy hardly tries anything any more: then updates are small whatever the learning rate is."""
+        randomness = self.randomness
+        return randomness is not None and randomness < _DETERMINISTIC
 
     @property
     def learns_slowly_on_purpose(self) -> bool:

@@ -33,10 +33,12 @@ class Finding(NamedTuple):
 
     :param metric: where
     :param text: what
+    :param advice: what to tune, where that is not what the rule says
     """
 
     metric: str
     text: str
+    advice: str = ""
 
 
 #: Is given what there is to see and the rule's numbers. Says whether the row is bad, or ``None`` where that can't be

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich import box
+from rich import box, get_console
 from rich.console import Console
 from rich.table import Table
 
@@ -71,7 +71,7 @@ def print_summary(counts: Sequence[AlertCount], console: Console | None = None) 
     :param counts: sorted by id
     :param console: where to; by default the terminal
     """
-    console = console or Console()
+    console = console or get_console()
     if not counts:
         console.print("No alerts.")
         return

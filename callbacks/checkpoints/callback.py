@@ -106,8 +106,9 @@ class Checkpoints(BaseCallback):
         if self._is_training:
             self._is_training = False
             try:
-                # After an error, what was saved before may be better
-                if self.config.last and (not isinstance(error, Exception) or _is_finite(self.model.policy)):
+                if self.config.last and isinstance(error, Exception) and not _is_finite(self.model.policy):
+                    print("The last model is not saved: its parameters are not finite.")
+                elif self.config.last:
                     self._save_last()
             except Exception as failure:
                 warnings.warn(f"The last model could not be saved: {type(failure).__name__}: {failure}", stacklevel=2)

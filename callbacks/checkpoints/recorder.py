@@ -126,15 +126,24 @@ class CheckpointRecorder:
             pass
         self.tell_news()
         if self.is_busy:
-            self.stop()
             self._warn(
                 "Recording the last checkpoints was stopped: some have no table or no video. Training waits for "
                 f"{self._config.wait} s (wait)."
             )
+            self._background.close()
 
     def stop(self) -> None:
-        """Give up what is not recorded yet."""
+        """Give up what is not recorded yet, and tell."""
         self.tell_news()
+        if self.is_busy:
+            self._warn("Recording was broken off with the training: the last checkpoints have no table or video.")
+        n_dropped = self._background.n_dropped
+        if n_dropped:
+            self._background.n_dropped = 0
+            self._warn(
+                f"{n_dropped} checkpoints have no table or video: those before them were still being recorded. Save "
+                "less often (every), or switch the video off."
+            )
         self._background.close()
         self._background.outcomes()
 

@@ -252,7 +252,7 @@ class Evaluation(EvalCallback):
         self.best_mean_reward = max(self.best_mean_reward, scores.mean)
         self._keep(step, scores)
         if self.verbose >= 1:
-            tell(scores, step, is_best)
+            tell(scores, step, is_best, is_saved=self.best_model_save_path is not None)
         log = log_now if snapshot is None else log_late
         log(self.logger, metrics_of(scores, step, self.best_mean_reward), self.num_timesteps)
         if self._goal is not None and self._is_training:

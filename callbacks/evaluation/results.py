@@ -93,20 +93,21 @@ def _rectangle(rows: Sequence[Any]) -> np.ndarray:
     return filled
 
 
-def tell(scores: Scores, step: int, is_best: bool) -> None:
+def tell(scores: Scores, step: int, is_best: bool, is_saved: bool) -> None:
     """
     In the words of SB3.
 
     :param scores: of an evaluation
     :param step: timesteps that the agent was trained for
     :param is_best: whether it is better than all before
+    :param is_saved: whether the best model is saved
     """
     print(f"Eval num_timesteps={step}, episode_reward={scores.mean:.2f} +/- {scores.std:.2f}")
     print(f"Episode length: {scores.mean_length:.2f} +/- {np.std(scores.lengths):.2f}")
     if scores.success_rate is not None:
         print(f"Success rate: {100 * scores.success_rate:.2f}%")
     if is_best:
-        print("New best mean reward!")
+        print("New best mean reward!" if is_saved else "New best mean reward! (Not saved: the callback has no folder.)")
 
 
 def tell_skipped(skipped: int) -> None:

@@ -156,7 +156,9 @@ class Metrics(BaseCallback):
         self._largest_entropy = largest_entropy(model.action_space)
         self._is_first_rollout = model.num_timesteps == 0 and model._n_updates == 0
         self._has_rollout, self._is_training = False, True
-        rows_of(self.logger).add_source(self._complete_row)
+        rows = rows_of(self.logger)
+        rows.add_source(self._complete_row)
+        rows.has_last_row = True
 
     def _on_step(self) -> bool:
         # At each step: whatever is slow belongs elsewhere

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 __all__ = ["TimeMetrics"]
 
-#: The speed that the time left is computed from is that of about this share of the training so far, the latest. The
-#: first steps would mislead: they come before the first update, or before ``learning_starts``.
-_RECENT = 0.3
+#: The time left is computed from what a step took in about this share of the steps so far, the latest. The first ones
+#: would mislead: they come before the first update, or before ``learning_starts``.
+_RECENT = 0.5
 
 
 class TimeMetrics:
@@ -23,10 +23,9 @@ class TimeMetrics:
 
     def __init__(self, start: int, n_envs: int, clock: Callable[[], float] = time.perf_counter) -> None:
         self._start, self._n_envs, self._clock = start, n_envs, clock
-        self._start_time = clock()
-        self._last_step, self._last_time = start, self._start_time
-        #: Steps a second, and the latest count for more
-        self._speed = 0.0
+        self._last_step, self._last_time = start, clock()
+        #: Of a step, on average; the latest count for more
+        self._seconds_a_step = 0.0
 
     def measure(self, step: int, total: int, closes_interval: bool) -> dict[str, float]:
         """
@@ -41,14 +40,15 @@ class TimeMetrics:
             metrics["time/progress"] = min(step / total, 1.0)
         if closes_interval and step > self._last_step:
             metrics["time/fps_now"] = self._close_interval(step)
-        if self._speed > 0.0 and total > 0:
-            metrics["time/eta"] = max(total - step, 0) / self._speed
+        if self._seconds_a_step > 0.0 and total > 0:
+            metrics["time/eta"] = max(total - step, 0) * self._seconds_a_step
         return metrics
 
     def _close_interval(self, step: int) -> float:
         now = self._clock()
-        seconds = max(now - self._last_time, 1e-9)
-        fps = (step - self._last_step) / seconds
-        self._speed += (fps - self._speed) * min(seconds / (_RECENT * (now - self._start_time + 1e-9)), 1.0)
+        seconds, steps = max(now - self._last_time, 1e-9), step - self._last_step
+        # Weighed by steps: a pause, such as an evaluation, is shared by all of them
+        weight = min(steps / (_RECENT * (step - self._start)), 1.0)
+        self._seconds_a_step += (seconds / steps - self._seconds_a_step) * weight
         self._last_step, self._last_time = step, now
-        return fps
+        return steps / seconds

@@ -22,7 +22,7 @@ from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger,
 
 from sb3_ext.callbacks.alerts.rules import metric_of
 from sb3_ext.callbacks.nested import all_of
-from sb3_ext.callbacks.rows import Rows, rows_of, scalars
+from sb3_ext.callbacks.rows import Rows, last_row, rows_of, scalars
 from sb3_ext.callbacks.table.plain import PlainLines
 from sb3_ext.callbacks.table.state import Attribute, TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
@@ -147,12 +147,12 @@ class LiveTable(KVWriter):
 class TableConfig:
     """
     :param live: true: a table that stays in its place, false: plain lines, ``auto``: as fits where the output goes
-    :param every_seconds: plain lines are at least this far apart; one with an alert comes at once
+    :param every_seconds: plain lines are at least this far apart; one with a new alert comes at once
     :param sparklines: whether the table shows curves
     """
 
     live: bool | str = "auto"
-    every_seconds: float = 0.0
+    every_seconds: float = 1.0
     sparklines: bool = True
 
     def make_callback(self, attribute: Attribute | None = metric_of) -> Table:
@@ -202,7 +202,7 @@ class Table(BaseCallback):
     def __init__(
         self,
         live: bool | str = "auto",
-        every_seconds: float = 0.0,
+        every_seconds: float = TableConfig.every_seconds,
         sparklines: bool = True,
         attribute: Attribute | None = metric_of,
         verbose: int = 0,
@@ -240,6 +240,7 @@ class Table(BaseCallback):
         formats[formats.index(stock)] = self.table
         # A script that dies must give the terminal back, with its cursor
         atexit.register(self.close)
+        rows.hold_screen()
         self.table.start()
 
     def _on_step(self) -> bool:
@@ -250,6 +251,9 @@ class Table(BaseCallback):
         return True
 
     def _on_training_end(self) -> None:
+        if self.table is not None and rows_of(self.logger).has_last_row:
+            # When those who write it come after this callback, SB3's table would show it
+            last_row(self.logger, self.num_timesteps)
         self.close()
 
     def close(self, error: BaseException | None = None) -> None:
@@ -262,12 +266,13 @@ class Table(BaseCallback):
         if table is None:
             return
         atexit.unregister(self.close)
+        table.close()
         if self._replaced is not None:
             logger, stock = self._replaced
             self._replaced = None
             if table in logger.output_formats:
                 logger.output_formats[logger.output_formats.index(table)] = stock
-        table.close()
+            rows_of(logger).release_screen()
 
     def _screen(self, file: TextIO) -> tuple[bool, Console]:
         """Whether to draw, and where."""

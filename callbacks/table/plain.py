@@ -18,7 +18,7 @@ __all__ = ["PlainLines", "plain_line"]
 class PlainLines:
     """
     :param file: where the lines go
-    :param every_seconds: lines are at least this far apart; one with an alert comes at once
+    :param every_seconds: lines are at least this far apart; one with a new alert comes at once
     :param attribute: says at which metric an alert is shown
     """
 
@@ -28,6 +28,7 @@ class PlainLines:
         self._attribute = attribute
         self._written_at = -float("inf")
         self._waiting: str | None = None
+        self._alerts: set[str] = set()
 
     def write(self, step: int, total: int, values: Mapping[str, float | str]) -> None:
         """
@@ -38,7 +39,9 @@ class PlainLines:
         numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
         alerts = alerts_of(numbers, self._attribute)
         self._waiting = plain_line(step, total, values, alerts)
-        if alerts or time.monotonic() - self._written_at >= self._every_seconds:
+        ids = {rule_id for of_metric in alerts.values() for rule_id in of_metric}
+        has_new, self._alerts = not ids <= self._alerts, self._alerts | ids
+        if has_new or time.monotonic() - self._written_at >= self._every_seconds:
             self.flush()
 
     def flush(self) -> None:

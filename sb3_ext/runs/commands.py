@@ -40,6 +40,10 @@ _ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
     ("storage", "--storage", None),
     ("trial_id", "--trial-id", None),
     ("log_folder", "-f", "logs"),
+    ("track", "--track", False),
+    ("wandb_project_name", "--wandb-project-name", "sb3"),
+    ("wandb_entity", "--wandb-entity", None),
+    ("wandb_tags", "--wandb-tags", []),
 )
 
 
@@ -58,6 +62,8 @@ def train_command(run: Run, **changes: Any) -> str | None:
         if value is None or value == default or value == {}:
             continue
         words.append(flag)
+        if value is True:
+            continue
         if isinstance(value, Mapping):
             # RL Zoo evaluates what is after the colon
             words += [f"{key}:{entry!r}" for key, entry in value.items()]

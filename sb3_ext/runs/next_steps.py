@@ -148,25 +148,28 @@ def _about_end(run: Run) -> list[str]:
 
 
 def _about_broken_numbers(run: Run) -> list[str]:
-    broken = {name: int((~np.isfinite(series.values)).sum()) for name, series in run.series.items()}
+    broken = {
+        name: int((~np.isfinite(series.values)).sum())
+        for name, series in run.series.items()
+        if name != "train/explained_variance"  # it has none where all returns are the same, which is no fault of it
+    }
     broken = {name: count for name, count in broken.items() if count}
     if not broken:
         return []
     steps = {name: run.series[name].steps[~np.isfinite(run.series[name].values)][0] for name in broken}
     first = min(steps, key=lambda name: steps[name])
     names = ", ".join(f"`{name}` ({count} values)" for name, count in sorted(broken.items()))
-    # explained_variance has none where all returns are the same, which is no fault
     return [
         f"Not finite: {names}; the first was `{first}` at step {number(steps[first])}. Losses must be finite: lower "
-        "`learning_rate`, check the environment's observations and rewards. `train/explained_variance` is NaN where "
-        "all returns are the same."
+        "`learning_rate`, check the environment's observations and rewards."
     ]
 
 
 def _when_reached(run: Run) -> list[str]:
     said = []
     step = stays_from(run)
-    if run.steps and step is not None and step <= _EARLY * run.steps:
+    is_fresh = not run.args.get("trained_agent")
+    if is_fresh and run.steps and step is not None and step <= _EARLY * run.steps:
         command = train_command(run, n_timesteps=math.ceil(1.25 * step))
         shorter = f", here with a margin of a quarter (schedules run faster then): {_code(command)}" if command else "."
         what = "all evaluations were" if run.evaluations else "the score was"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sb3_ext.callbacks.catalogue import describe, ordered
+from sb3_ext.common.names import nearest
 from sb3_ext.runs.progress_file import Series
 from sb3_ext.runs.run_files import SCORE, Run
 from sb3_ext.runs.text_charts import chart, markdown_table, number, sample_points, sparkline
@@ -40,10 +41,11 @@ def curves(run: Run) -> list[str]:
             "Missing: there is no `progress.json` or `progress.csv`, so only the score is known, from Monitor's files "
             "and evaluations."
         ]
+    missing = [name for name in run.training.get("charts") or () if name not in run.series]
+    lines = [f"No row has `{name}`, which the config asks for: {nearest(name, run.series)}\n" for name in missing]
     names = [name for name in main_curves(run) if name not in _SCORES]
     if not names:
-        return [f"`{run.progress.file}` has no metric that is a main curve."]
-    lines = []
+        return [*lines, f"`{run.progress.file}` has no metric that is a main curve."]
     for name in names:
         series = run.series[name]
         lines += [f"### {name}", _meaning(name), ""]

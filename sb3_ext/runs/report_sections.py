@@ -18,8 +18,13 @@ __all__ = ["alerts", "commands", "config", "how_it_ended", "next_steps", "source
 def how_it_ended(run: Run) -> str:
     """
     :param run: a run
-    :return: a sentence
+    :return: a sentence or two
     """
+    before = run.args.get("trained_agent")
+    return f"{_how_it_ended(run)}{f' It went on from `{before}`, whose steps are not counted.' if before else ''}"
+
+
+def _how_it_ended(run: Run) -> str:
     steps, planned = run.steps, run.planned_steps
     length = "after an unknown number of steps" if steps is None else f"after {number(steps)} steps"
     of = f" of {number(planned)}" if planned is not None and steps is not None and steps < planned else ""
@@ -107,7 +112,7 @@ def commands(run: Run) -> list[str]:
     watch = watch_commands(run)
     if watch:
         lines += ["```bash", *(f"{command}  # watch {what}" for what, command in watch), "```"]
-        if run.final_model is not None and not run.final_model.is_file():
+        if run.final_model is not None and not run.final_model.is_file() and run.training.get("state") == "running":
             lines.append(f"`{run.final_model.name}` is not there yet: RL Zoo saves it when training is over.")
     else:
         models = [shown_path(path) for path in sorted(run.folder.glob("*.zip"))]

@@ -66,11 +66,11 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "tracking": lambda written: read_tracking(written) or False,
     "report": read_report,
 }
-#: What trainings of our algorithms have where a file says nothing. Episodes step by step, videos and plots take seconds
-#: at the end of a training, and wait to be asked for
+#: What trainings of our algorithms have where a file says nothing. Episodes step by step and videos take seconds at the
+#: end of a training, and wait to be asked for
 OUR_DEFAULTS: dict[str, Any] = {
     "metrics": MetricsConfig(),
-    "table": TableConfig(every_seconds=1.0),
+    "table": TableConfig(),
     "alerts": AlertsConfig(),
     "evaluation": EvaluationConfig(),
     "checkpoints": CheckpointsConfig(keep=None, table=False, video=False),

@@ -151,6 +151,11 @@ CASES = {
         lambda i: {"train/loss": 2.0**i},
         lambda i: {"train/loss": 0.1 + 0.1 * i},
     ),
+    "returns_equal": (
+        facts(),
+        lambda i: {"rollout/return_std": 0.0, "rollout/return_mean": 1.0},
+        lambda i: {"rollout/return_std": 0.0 if i < 20 else 0.5, "rollout/return_mean": 0.0 if i < 20 else 1.0},
+    ),
     "reward_drop": (
         facts(),
         lambda i: score(learning(i) if i < 120 else 60),
@@ -318,3 +323,10 @@ def test_alerts_are_shown_at_their_metric():
 
 def test_bounds_allow_for_rounding():
     assert is_within(1.0000001, (0.0, 1.0)) and not is_within(1.2, (0.0, 1.0))
+
+
+@pytest.mark.parametrize("rule_id", ["kl_low", "clip_low", "value_useless"])
+def test_small_updates_of_a_policy_that_is_deterministic_ask_for_no_higher_learning_rate(rule_id):
+    small = {"train/approx_kl": 0.0, "train/clip_fraction": 0.0, "train/explained_variance": 0.0}
+    assert fired_rows(rule_id, lambda index: score(20, policy__entropy=0.6) | small)
+    assert fired_rows(rule_id, lambda index: score(20, policy__entropy=0.001) | small) == []

@@ -15,7 +15,9 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import HumanOutputFormat, Logger, TensorBoardOutputFormat
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from sb3_ext.callbacks.alerts import Alerts
 from sb3_ext.callbacks.catalogue import describe
+from sb3_ext.callbacks.metrics import Metrics
 from sb3_ext.callbacks.rows import rows_of
 from sb3_ext.callbacks.table.callback import LiveTable, Table, TableConfig, read_table
 from sb3_ext.callbacks.table.files import LogFiles, log_files
@@ -109,7 +111,7 @@ def test_table_csv_json_and_tensorboard_have_the_same_numbers(tmp_path):
     model = model_for(output)
     model.logger.output_formats.append(TensorBoardOutputFormat(str(tmp_path)))
     # With someone else's progress bar, whole tables are printed, one for each row
-    files, table = LogFiles(str(tmp_path)), Table(attribute=SHOWN_AT.get)
+    files, table = LogFiles(str(tmp_path)), Table(every_seconds=0, attribute=SHOWN_AT.get)
     model.learn(96, callback=CallbackList([ProgressBarCallback(), Judging(), files, table]))
     files.close()
 
@@ -139,7 +141,7 @@ def test_table_csv_json_and_tensorboard_have_the_same_numbers(tmp_path):
 
 def test_a_line_with_an_alert_is_highlighted_and_names_it():
     output = Terminal()
-    train(output, Judging(), Table(attribute=SHOWN_AT.get))
+    train(output, Judging(), Table(every_seconds=0, attribute=SHOWN_AT.get))
     frame = last_frame(output.getvalue())
     (line,) = [line for line in frame.splitlines() if "approx_kl" in line]
     assert "\x1b[1;31m" in line and "⚠ kl_high" in line
@@ -149,7 +151,7 @@ def test_a_line_with_an_alert_is_highlighted_and_names_it():
 
 def test_elapsed_time_is_blue_and_groups_are_in_their_order():
     output = Terminal()
-    train(output, Table())
+    train(output, Table(every_seconds=0))
     frame = last_frame(output.getvalue())
     (line,) = [line for line in frame.splitlines() if "time_elapsed" in line]
     assert "\x1b[34m" in line and re.search(r"\d:\d\d:\d\d", line)
@@ -159,21 +161,21 @@ def test_elapsed_time_is_blue_and_groups_are_in_their_order():
 
 def test_changes_have_arrows_and_curves_have_sparklines():
     output = Terminal()
-    train(output, Table())
+    train(output, Table(every_seconds=0))
     (line,) = [line for line in plain(last_frame(output.getvalue())).splitlines() if "total_timesteps" in line]
     assert "96 ▲ steps" in line and line.endswith("▁▅█")
 
 
 def test_the_progress_bar_has_steps_episodes_speed_and_time_left():
     output = Terminal()
-    train(output, Table())
+    train(output, Table(every_seconds=0))
     last_line = plain(output.getvalue()).strip().splitlines()[-1]
     assert re.search(r"100% 96 of 96 steps, 12 episodes, [\d,]+ steps/s, 0:00:00 left", last_line)
 
 
 def test_other_prints_survive_and_the_terminal_is_left_as_it_was():
     output, stdout = Terminal(), sys.stdout
-    model = train(output, Judging(), Table())
+    model = train(output, Judging(), Table(every_seconds=0))
     assert re.findall(r"row \d comes", output.getvalue()) == ["row 1 comes", "row 2 comes", "row 3 comes"]
     assert sys.stdout is stdout
     assert output.getvalue().rfind(SHOWN_CURSOR) > output.getvalue().rfind(HIDDEN_CURSOR) >= 0
@@ -200,7 +202,7 @@ def test_a_small_terminal_gets_what_is_most_important(monkeypatch, columns, line
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("LINES", str(lines))
     output = Terminal()
-    train(output, Judging(), Table(attribute=SHOWN_AT.get))
+    train(output, Judging(), Table(every_seconds=0, attribute=SHOWN_AT.get))
     frame = plain(last_frame(output.getvalue())).strip("\n").splitlines()
     assert len(frame) < max(lines, 2) and max(map(len, frame)) <= columns
     assert "clip_range_vf" not in "".join(frame)
@@ -219,7 +221,7 @@ def test_with_another_progress_bar_there_is_no_second_one():
 @pytest.mark.parametrize("algorithm", [PPO, DQN])
 def test_where_there_is_no_terminal_each_row_is_a_plain_line(algorithm):
     output = io.StringIO()
-    model = train(output, Judging(), Table(attribute=SHOWN_AT.get), algorithm=algorithm)
+    model = train(output, Judging(), Table(every_seconds=0, attribute=SHOWN_AT.get), algorithm=algorithm)
     lines = output.getvalue().splitlines()
     assert "\x1b" not in output.getvalue()
     assert len(lines) == len(rows_of(model.logger).history.curves["rollout/ep_rew_mean"])
@@ -237,20 +239,38 @@ def test_plain_lines_can_be_rarer_but_alerts_and_the_last_row_come(judges, n_lin
     assert len(lines) == n_lines and lines[-1].startswith("96 steps")
 
 
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("alerts_first", [True, False])
+def test_the_summary_of_alerts_comes_below_the_table_whatever_comes_first(monkeypatch, live, alerts_first):
+    output = Terminal() if live else io.StringIO()
+    monkeypatch.setattr(sys, "stdout", output)
+    callbacks = [Alerts(), Table()] if alerts_first else [Table(), Alerts()]
+    train(output, Metrics(), *callbacks)
+    written = plain(output.getvalue())
+    assert written.rindex("No alerts.") > written.rindex("96 ")
+    assert "-----" not in written, "SB3's table is shown"
+
+
+def test_an_alert_that_lasts_is_told_at_the_pace_of_the_lines():
+    output = io.StringIO()
+    train(output, Judging(), Table(every_seconds=1000, attribute=SHOWN_AT.get), steps=32 * 20)
+    assert len(output.getvalue().splitlines()) == 3  # the first, the first with an alert, the last
+
+
 def test_without_verbose_nothing_is_shown(capsys):
     train(None, Table(live=True), verbose=0)
     assert capsys.readouterr().out == ""
 
 
 def test_it_takes_the_place_of_sb3s_table_on_stdout(capsys):
-    train(None, Table())
+    train(None, Table(every_seconds=0))
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("|")] == []
     assert [line.split(" ")[0] for line in lines if " steps (" in line] == ["32", "64", "96"]
 
 
 def test_a_training_can_go_on_with_the_same_table():
-    output, table = io.StringIO(), Table()
+    output, table = io.StringIO(), Table(every_seconds=0)
     model = train(output, table)
     model.learn(32, callback=table, reset_num_timesteps=False)
     assert [line.split(" | ")[0] for line in output.getvalue().splitlines()] == [

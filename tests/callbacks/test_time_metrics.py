@@ -51,7 +51,19 @@ def test_the_time_left_follows_a_speed_that_changes():
         step += steps
         clock.wait(seconds)
         metrics = times.measure(step, 100_000, True)
-    assert metrics["time/eta"] == pytest.approx((100_000 - step) / 100, rel=0.02)
+    assert metrics["time/eta"] == pytest.approx((100_000 - step) / 100, rel=0.12)
+
+
+def test_the_time_of_evaluations_is_shared_by_all_steps():
+    clock = Clock()
+    times = TimeMetrics(0, 1, clock)
+    etas = []
+    for step in range(100, 50_001, 100):
+        clock.wait(0.1 + 10.0 * (step % 2500 == 0))  # 1,000 steps a second, and 10 seconds after every 2,500
+        metrics = times.measure(step, 100_000, True)
+        if step >= 10_000:
+            etas.append(metrics["time/eta"] / ((100_000 - step) * (0.001 + 10 / 2500)))
+    assert 0.7 < min(etas) and max(etas) < 1.45
 
 
 def test_rows_between_the_regular_ones_leave_the_speed_alone():

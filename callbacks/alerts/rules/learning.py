@@ -38,7 +38,7 @@ def _kl_high(look: Look, n: SimpleNamespace) -> bool:
 
 
 def _kl_low(look: Look, n: SimpleNamespace) -> bool:
-    if look.score.solved or look.learns_slowly_on_purpose:
+    if look.score.solved or look.learns_slowly_on_purpose or look.is_deterministic:
         return False
     return look.value < n.threshold
 
@@ -48,7 +48,7 @@ def _clip_high(look: Look, n: SimpleNamespace) -> bool:
 
 
 def _clip_low(look: Look, n: SimpleNamespace) -> bool:
-    if look.is_doing_well(n.patience) or look.learns_slowly_on_purpose:
+    if look.is_doing_well(n.patience) or look.learns_slowly_on_purpose or look.is_deterministic:
         return False
     return look.value < n.threshold
 

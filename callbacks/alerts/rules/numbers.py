@@ -22,9 +22,8 @@ _GROUPS = ("train/", "rollout/", "policy/", "env/obs_", "env/reward_", "time/")
 
 def _nan(look: Look, n: SimpleNamespace) -> bool | Finding:
     if look.faults:
-        names = ", ".join(look.faults)
-        # Shown at the loss: there is no metric of parameters
-        return Finding("train/loss", f"NaN or Inf in {names}")
+        names = ", ".join(fault.what for fault in look.faults)
+        return Finding(look.faults[0].metric, f"NaN or Inf in {names}", look.faults[0].advice)
     if math.isfinite(sum(look.row.values())):
         return False
     for name, value in look.row.items():

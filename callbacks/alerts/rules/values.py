@@ -15,7 +15,14 @@ def _value_useless(look: Look, n: SimpleNamespace) -> bool | None:
     if look.facts.options.get("baseline", "value") != "value" or math.isnan(look.value):
         return None
     # Where every episode goes the same way, there is hardly any variance to explain
-    return look.value <= n.threshold and not look.score.solved
+    return look.value <= n.threshold and not look.score.solved and not look.is_deterministic
+
+
+def _returns_equal(look: Look, n: SimpleNamespace) -> bool | Finding | None:
+    mean = look.row.get("rollout/return_mean", 0.0)
+    if mean == 0.0:
+        return None  # rewards may be rare
+    return look.value <= n.threshold * abs(mean) and Finding(look.metric, f"all returns of a rollout are {mean:.4g}")
 
 
 def _value_overfit(look: Look, n: SimpleNamespace) -> bool | Finding | None:
@@ -43,6 +50,15 @@ def _q_exploding(look: Look, n: SimpleNamespace) -> bool | None:
 
 
 RULES = (
+    Rule(
+        "returns_equal",
+        ("rollout/return_std",),
+        "all returns are the same",
+        "Nothing can be learned from returns that don't differ: raise gamma (0.99; with 0, an agent sees only the next "
+        "reward), and see that the environment's rewards tell good from bad.",
+        _returns_equal,
+        {"threshold": 1e-6, "window": 10, "span": 0.03},
+    ),
     Rule(
         "value_useless",
         ("train/explained_variance",),
