@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from weakref import WeakKeyDictionary
 
+from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-__all__ = ["SampleEfficiency", "reward_threshold"]
+__all__ = ["SampleEfficiency", "remember_spec", "reward_threshold"]
+
+_SPECS: WeakKeyDictionary[VecEnv, EnvSpec] = WeakKeyDictionary()
 
 
 class SampleEfficiency:
@@ -54,16 +59,24 @@ class SampleEfficiency:
         return metrics
 
 
+def remember_spec(env: VecEnv, spec: EnvSpec) -> None:
+    """
+    :param env: vectorised environments, which can't be asked when they are in other processes
+    :param spec: what they were made from
+    """
+    _SPECS[env.unwrapped] = spec
+
+
 def reward_threshold(env: VecEnv) -> float | None:
     """
     :param env: vectorised environments
     :return: the mean reward at which Gymnasium counts the first of them as solved; ``None`` where it is not known
     """
+    spec = None
     if isinstance(env.unwrapped, SubprocVecEnv):
-        return None  # a spec that can't be pickled would end the process that is asked for it
-    try:
-        spec = env.get_attr("spec", indices=0)[0]
-    except AttributeError:
-        return None
+        spec = _SPECS.get(env.unwrapped)  # one that can't be pickled would end the process that is asked for it
+    else:
+        with contextlib.suppress(AttributeError):
+            spec = env.get_attr("spec", indices=0)[0]
     threshold = getattr(spec, "reward_threshold", None)
     return None if threshold is None else float(threshold)

@@ -23,6 +23,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from sb3_ext.callbacks.metrics.sample_efficiency import remember_spec
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.callbacks.training_progress import tell_progress
 from sb3_ext.common.schedules import parse_schedule
@@ -187,7 +188,9 @@ class ExtExperimentManager(ExperimentManager):
                 self.vec_env_class = choice.make  # type: ignore[assignment]
                 self.frame_stack = None if choice.stacks_frames else self.frame_stack
             n_envs = self._mix_members(n_envs, eval_env, monitor_dir)
-            return super().create_envs(n_envs, eval_env, no_log)
+            env = super().create_envs(n_envs, eval_env, no_log)
+            remember_spec(env, gym.spec(self.env_name.gym_id))
+            return env
         finally:
             self.vec_env_class, self.frame_stack, self.env_wrapper = given
 

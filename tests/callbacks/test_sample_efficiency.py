@@ -5,9 +5,9 @@ import math
 import gymnasium as gym
 import pytest
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import SubprocVecEnv
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
 
-from sb3_ext.callbacks.metrics.sample_efficiency import SampleEfficiency, reward_threshold
+from sb3_ext.callbacks.metrics.sample_efficiency import SampleEfficiency, remember_spec, reward_threshold
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 
 
@@ -63,3 +63,5 @@ def test_processes_whose_spec_cannot_be_sent_are_not_asked(closing):
     env = closing(make_vec_env(make_env, 1, vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": "fork"}))
     assert reward_threshold(env) is None
     env.reset()  # the process is alive
+    remember_spec(VecNormalize(env), gym.spec("CartPole-v1"))
+    assert reward_threshold(env) == 475
