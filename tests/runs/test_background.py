@@ -1,10 +1,13 @@
 """A process that does jobs while training goes on: newest first to stay, nothing left behind, reasons for failures."""
 
+import gc
 import math
 import os
+import signal
 import threading
 import time
 
+import gymnasium as gym
 import pytest
 
 from sb3_ext.runs.background import BackgroundProcess
@@ -36,6 +39,7 @@ def test_a_failure_comes_back_with_its_reason_and_the_process_goes_on(shared):
     (failure,) = finish(shared)
     assert failure.key == "root" and failure.result is None
     assert failure.error.startswith("ValueError: ")
+    assert failure.details.startswith("Traceback")
     shared.submit("root", math.sqrt, 4)
     assert finish(shared)[0].result == 2
 
@@ -57,12 +61,70 @@ def test_the_newest_jobs_win(shared):
     assert dropped == 1  # b; the first a was replaced
 
 
-def test_a_process_that_dies_is_told_of_and_replaced(shared):
-    shared.submit("dies", os._exit, 3)
+def say_and_exit():
+    os.write(2, b"no more memory\n")
+    os._exit(3)
+
+
+@pytest.mark.parametrize(
+    ("death", "said"),
+    [(say_and_exit, "ended with code 3: no more memory"), (os.abort, "was ended by SIGABRT")],
+)
+def test_a_process_that_dies_is_told_of_and_replaced(shared, death, said):
+    shared.submit("dies", death)
     (outcome,) = finish(shared)
-    assert "ended with code 3" in outcome.error
+    assert outcome.error == f"the process {said}"
     shared.submit("pid", os.getpid)
     assert finish(shared)[0].error is None
+
+
+def test_a_job_without_a_name_is_heard_of_when_it_fails(shared):
+    shared.submit("", math.sqrt, 4)
+    assert finish(shared) == []
+    shared.submit("", math.sqrt, -1)
+    assert shared.next_outcome(30).error.startswith("ValueError: ")
+    assert shared.next_outcome(0) is None
+
+
+def test_it_knows_the_environments_that_a_program_has_registered():
+    process = BackgroundProcess()
+    gym.register("OnlyHere-v0", "gymnasium.envs.classic_control:CartPoleEnv")
+    try:
+        process.submit("spec", gym.spec, "OnlyHere-v0")
+        assert finish(process)[0].result.id == "OnlyHere-v0"
+    finally:
+        del gym.registry["OnlyHere-v0"]
+        process.close()
+
+
+def test_ctrl_c_does_not_reach_it_from_its_first_moment_on():
+    process = BackgroundProcess()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have switched it off for all
+    pid = process.start().pid
+    signal.signal(signal.SIGINT, before)
+    process.submit("pid", os.getpid)
+    while process.is_busy:
+        os.kill(pid, signal.SIGINT)
+        time.sleep(0.01)
+    assert finish(process)[0].result == pid
+    process.close()
+
+
+def test_it_ends_with_its_owner_and_not_with_a_fork_of_it():
+    process = BackgroundProcess()
+    process.submit("sleeps", time.sleep, 60)
+    pid = process.start().pid
+    fork = os.fork()
+    if fork == 0:
+        process._child.close()
+        os._exit(0)
+    os.waitpid(fork, 0)
+    os.kill(pid, 0)
+    assert not process.wait(0.5)
+    del process
+    gc.collect()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_closing_ends_it_at_once():
