@@ -1,7 +1,10 @@
-"""What evaluation costs a training: none, in a process of its own, and waiting for it. In turns, medians.
+"""What evaluation costs a training: none, in a process of its own, and waiting for it.
 
-python scripts/async_eval.py
+python scripts/async_eval.py                                  # whole trainings in turns, medians
+python scripts/async_eval.py --within --steps 600000          # rollouts of one training, beside an evaluation and alone
 python scripts/async_eval.py --env LunarLander-v3 --steps 100000 --every 10000 --rounds 3
+
+The second is the better one on a machine whose speed moves: both kinds of rollouts take turns every few seconds.
 """
 
 from __future__ import annotations
@@ -82,6 +85,62 @@ def train(mode: str, args: argparse.Namespace, seed: int) -> Run:
     return Run(speed, end - clock.end, *counts)
 
 
+class Rollouts(BaseCallback):
+    """
+    Times each rollout with its update, by what the evaluation's process did meanwhile.
+
+    :param evaluation: asks the process
+    """
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        super().__init__()
+        self._evaluation = evaluation
+        self._started: tuple[float, str] | None = None
+        self.seconds: dict[str, list[float]] = {"starting": [], "alone": [], "beside": []}
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        now, kind = time.perf_counter(), self._kind()
+        if self._started is not None and self._started[1] == kind:  # nothing began or ended in between
+            self.seconds[kind].append(now - self._started[0])
+        self._started = now, kind
+
+    def _kind(self) -> str:
+        background = self._evaluation._background
+        assert background is not None
+        if not self._evaluation.evaluations_timesteps:
+            return "starting"
+        return "alone" if background.pending is None else "beside"
+
+
+def within(args: argparse.Namespace) -> None:
+    """One training: its rollouts beside an evaluation, and those without."""
+    with tempfile.TemporaryDirectory() as folder, make_model(args.algo, args.env, {}, seed=1) as model:
+        options = {"every": args.every, "episodes": args.episodes, "process": True}
+        evaluation = Evaluation(make_env=MakeEnv(args.env), folder=folder, verbose=0, **options)
+        rollouts = Rollouts(evaluation)
+        model.learn(args.steps, callback=[evaluation, rollouts])
+        steps = model.n_steps * model.n_envs
+    if not all(rollouts.seconds.values()):
+        counts = {kind: len(seconds) for kind, seconds in rollouts.seconds.items()}
+        raise SystemExit(f"Not all kinds of rollouts were there: {counts}. Take more steps, or evaluate less often.")
+    medians = {kind: statistics.median(seconds) for kind, seconds in rollouts.seconds.items()}
+    totals = {kind: sum(seconds) for kind, seconds in rollouts.seconds.items()}
+    duty = totals["beside"] / (totals["alone"] + totals["beside"])
+    share = 1 / (1 - duty + duty * medians["beside"] / medians["alone"])
+    print(f"{args.algo} on {args.env}, {args.steps:,} steps, {args.episodes} episodes every {args.every:,} steps")
+    print("| rollouts of the training | number | steps/s, median | beside alone |")
+    print("|---|---|---|---|")
+    for kind, seconds in rollouts.seconds.items():
+        print(f"| {kind} | {len(seconds)} | {steps / medians[kind]:,.0f} | {medians['alone'] / medians[kind]:.1%} |")
+    print(
+        f"An evaluation was running in {duty:.0%} of the time, {evaluation.skipped} were left out: {share:.1%} of the "
+        "speed of a training that is alone, but for the time in which the process starts"
+    )
+
+
 def snapshot_seconds(args: argparse.Namespace) -> float:
     """How long training stands still for a snapshot."""
     times = []
@@ -103,7 +162,11 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=20_000, help="timesteps from one evaluation to the next")
     parser.add_argument("--episodes", type=int, default=5, help="of an evaluation")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--within", action="store_true", help="compare rollouts of one training")
     args = parser.parse_args()
+    if args.within:
+        within(args)
+        return
     runs: dict[str, list[Run]] = {mode: [] for mode in MODES}
     for seed in range(args.rounds):
         for mode in MODES:

@@ -189,11 +189,33 @@ time.sleep(60)
 
 def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
     faster_of, ways = FasterOf(trials=2, again_after=5), []
-    for _ in range(14):
+    for _ in range(15):
         way = faster_of.choose()
         ways.append(way)
-        faster_of.tell(way, 1.0 if way else 2.0)
-    assert ways == [0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0]
+        faster_of.tell(way, 1.0 if way else 1.2)
+    assert ways == [0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0]
+
+
+def test_a_way_that_is_far_slower_is_tried_less_often() -> None:
+    faster_of, ways = FasterOf(trials=2, again_after=5), []
+    for _ in range(100):
+        way = faster_of.choose()
+        ways.append(way)
+        faster_of.tell(way, 1.0 if way else 3.0)
+    assert ways.count(0) == 2 + 4
+
+
+def test_a_way_that_was_slow_while_the_machine_was_busy_is_taken_at_the_next_try() -> None:
+    faster_of = FasterOf(trials=3, again_after=10)
+    for _ in range(20):
+        way = faster_of.choose()
+        faster_of.tell(way, 2.0 if way else 1.0)
+    ways = []
+    for _ in range(60):
+        ways.append(faster_of.choose())
+        faster_of.tell(ways[-1], 0.5 if ways[-1] else 1.0)
+    assert ways.index(1) < 40 and ways[ways.index(1) + 1] == 1
+    assert ways.count(0) < 40
 
 
 def test_a_way_that_becomes_slower_is_left() -> None:
@@ -202,5 +224,6 @@ def test_a_way_that_becomes_slower_is_left() -> None:
         way = faster_of.choose()
         faster_of.tell(way, 1.0 if way else 2.0)
     for _ in range(3):
-        faster_of.tell(faster_of.choose(), 3.0)
+        way = faster_of.choose()
+        faster_of.tell(way, 3.0 if way else 2.0)
     assert faster_of.choose() == 0
