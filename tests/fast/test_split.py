@@ -96,7 +96,7 @@ def test_the_results_are_the_same_to_the_last_bit(
 
 def test_both_ways_are_tried_and_the_model_saves_and_loads(tmp_path: Path) -> None:
     model = make().learn(STEPS)
-    assert [len(times) for times in model._fast_policy.faster_of._seconds] == [3, 3]  # type: ignore[union-attr]
+    assert all(model._fast_policy.faster_of._seconds)  # type: ignore[union-attr]
     model.save(tmp_path / "model.zip")
     loaded = PPOExt.load(tmp_path / "model.zip", env=model.get_env(), device="cpu")
     for saved, there in zip(state(loaded), state(model), strict=True):
