@@ -118,6 +118,7 @@ class Report(BaseCallback):
             "total_timesteps": self.model._total_timesteps,
             "threshold": next((threshold for threshold in given if threshold is not None), None),
             "env_threshold": reward_threshold(self.training_env),
+            "evaluates": bool(evaluations),
             "deterministic_eval": evaluations[0].deterministic if evaluations else None,
             "charts": list(self.config.charts),
         }

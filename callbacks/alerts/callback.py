@@ -144,7 +144,10 @@ class Alerts(BaseCallback):
     def _on_rollout_end(self) -> None:
         # Rewards of a rollout do no harm before its update
         if self._looks_at_nan and isinstance(self.model, OnPolicyAlgorithm):
-            self._end_if_broken(broken_rewards(self.model.rollout_buffer.rewards, self.model.n_envs))
+            normalize = self.model.get_vec_normalize_env()
+            # Its statistics have spread a broken reward to all environments
+            n_envs = self.model.n_envs if normalize is None or not normalize.norm_reward else 0
+            self._end_if_broken(broken_rewards(self.model.rollout_buffer.rewards, n_envs))
 
     def _on_training_end(self) -> None:
         if self._looks_at_nan:
@@ -166,9 +169,12 @@ class Alerts(BaseCallback):
         :raises TrainingDiverged: when there is something, and that is to end the training
         """
         judge = self._judge
-        if not broken or judge is None or broken == judge.look.faults:
+        if not broken or judge is None:
             return
-        judge.look.faults = broken
+        known = {fault.metric for fault in judge.look.faults}
+        if all(fault.metric in known for fault in broken):
+            return  # told already; the first one is where it began
+        judge.look.faults += broken
         step = self.model.num_timesteps
         dump_row(self.logger, step)
         if self.config.on_nan == "raise":

@@ -157,6 +157,8 @@ class Judge:
                     continue
             if only is not None and case.active.rule.id not in only:
                 continue
+            if metric and (look.faults or row[metric] != row[metric]):
+                continue  # there is nothing to be said of NaN, but that it is there
             alert = self._apply(case, metric)
             if alert is not None:
                 alerts.append(alert)

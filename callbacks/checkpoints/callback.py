@@ -93,7 +93,7 @@ class Checkpoints(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._is_training = False
-        if self.config.last:
+        if self.config.last and self._is_worth_saving():
             self._record(self._save_last())
         self.close()
 
@@ -106,15 +106,19 @@ class Checkpoints(BaseCallback):
         if self._is_training:
             self._is_training = False
             try:
-                if self.config.last and isinstance(error, Exception) and not _is_finite(self.model.policy):
-                    print("The last model is not saved: its parameters are not finite.")
-                elif self.config.last:
+                if self.config.last and self._is_worth_saving():
                     self._save_last()
             except Exception as failure:
                 warnings.warn(f"The last model could not be saved: {type(failure).__name__}: {failure}", stacklevel=2)
         elif error is None and self._recorder.is_busy:
             self._recorder.wait()
         self._recorder.stop()
+
+    def _is_worth_saving(self) -> bool:
+        is_finite = all(bool(th.isfinite(parameter).all()) for parameter in self.model.policy.parameters())
+        if not is_finite:
+            print("The last model is not saved: its parameters are not finite.")
+        return is_finite
 
     def on_new_best(self, evaluation: EvalCallback) -> None:
         """
@@ -242,7 +246,3 @@ def _known(values: Mapping[str, float], step: int) -> dict[str, Metric]:
     """An evaluation that went on beside training is of an earlier step than the row it was logged in."""
     evaluated = int(values.get("eval/step", step))
     return {name: Metric(value, evaluated if name.startswith("eval/") else step) for name, value in values.items()}
-
-
-def _is_finite(policy: th.nn.Module) -> bool:
-    return all(bool(th.isfinite(parameter).all()) for parameter in policy.parameters())

@@ -13,6 +13,8 @@ __all__ = ["arrow", "clock", "format_value", "sparkline", "trend"]
 _BARS = "▁▂▃▄▅▆▇█"
 #: In the place of values that are NaN or infinite
 _GAP = "·"
+#: What lies between means of the same number
+_ROUNDING = 1e-9
 _UP, _DOWN = "▲", "▼"
 #: Beyond these powers of ten, numbers are written with an exponent
 _SMALLEST, _LARGEST = -4, 7
@@ -106,7 +108,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 def _level(value: float, low: float, high: float) -> int:
     """A constant is drawn in the middle."""
-    if high == low:
+    if high == low or high - low <= _ROUNDING * max(abs(low), abs(high)):
         return len(_BARS) // 2 - 1
     # Halves, because the difference of large numbers of both signs would be infinite
     return round((value / 2 - low / 2) / (high / 2 - low / 2) * (len(_BARS) - 1))

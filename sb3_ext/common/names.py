@@ -34,7 +34,8 @@ def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
     """
     if value not in allowed:
         choices = ", ".join(repr(choice) for choice in allowed)
-        hint = f": {nearest(value, allowed)}" if isinstance(value, str) else "."
+        close = difflib.get_close_matches(value, allowed, n=1, cutoff=0.5) if isinstance(value, str) else []
+        hint = f": did you mean {close[0]!r}?" if close else "."
         raise ValueError(f"{option}={value!r} is not one of {choices}{hint}")
 
 

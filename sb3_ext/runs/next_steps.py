@@ -22,6 +22,8 @@ _MIN_POINTS = 10
 #: A threshold that was reached before this share of the training was reached early
 _EARLY = 0.6
 _FEW_EPISODES = 20
+#: Alerts that say that nothing can be learned as it is
+_NO_SIGNAL = ("returns_equal", "nan")
 
 
 class Trend(NamedTuple):
@@ -122,6 +124,8 @@ def suggestions(run: Run) -> list[str]:
     alerts = sorted_alerts(run)
     if reached is not None:
         said += _when_reached(run)
+    elif any(alert.get("id") in _NO_SIGNAL for alert in alerts):
+        pass  # whatever the score does, it is not learned
     elif run.training.get("state") not in ("failed", "interrupted"):
         said += _when_not_reached(run, trend, bool(alerts))
     for alert in alerts[:5]:
@@ -238,7 +242,7 @@ def _about_evaluation(run: Run, reached: int | None) -> list[str]:
             "No threshold is known for this environment, so nothing can be said about solved or not. Give one: "
             "`ext: {report: {threshold: …}}`, or `sb3-ext report … --threshold …`."
         )
-    if not run.evaluations:
+    if not run.evaluations and not run.training.get("evaluates"):
         said.append(
             "There was no evaluation: the score is of the agent as it explored. Evaluate while training "
             "(`--eval-freq 10000 --eval-episodes 20`)."

@@ -33,7 +33,8 @@ def verdict(run: Run) -> str:
         value = last.mean
     elif run.score is not None and len(run.score.values):
         value = float(run.score.values[-1])
-        said = f"Score at the end of training: {number(value)} (exploring; {_window(run)}). There was no evaluation"
+        missing = "No evaluation was saved" if run.training.get("evaluates") else "There was no evaluation"
+        said = f"Score at the end of training: {number(value)} (exploring; {_window(run)}). {missing}"
     else:
         return "No score is known: no episode ended, or no file has them."
     if run.threshold is None:

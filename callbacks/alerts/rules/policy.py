@@ -18,7 +18,7 @@ def _entropy_collapse(look: Look, n: SimpleNamespace) -> bool | Finding | None:
         return None
     if randomness >= n.threshold or look.is_doing_well(n.patience):
         return False
-    return Finding(look.metric, f"{look.metric} is {look.value:.3g}, {_described(look, randomness)}")
+    return Finding(look.metric, f"{look.metric} is {look.value + 0.0:.3g}, {_described(look, randomness)}")
 
 
 def _entropy_flat(look: Look, n: SimpleNamespace) -> bool | Finding | None:
@@ -27,13 +27,13 @@ def _entropy_flat(look: Look, n: SimpleNamespace) -> bool | Finding | None:
         return None
     if randomness <= n.threshold or look.is_doing_well(n.patience):
         return False
-    return Finding(look.metric, f"{look.metric} is {look.value:.3g}, {_described(look, randomness)}")
+    return Finding(look.metric, f"{look.metric} is {look.value + 0.0:.3g}, {_described(look, randomness)}")
 
 
 def _described(look: Look, randomness: float) -> str:
     if look.facts.max_entropy is None:
         return f"standard deviations {randomness:.2g} times those at the start"
-    return f"{randomness:.1%} of the largest possible"
+    return f"{max(randomness, 0.0):.1%} of the largest possible"
 
 
 def _initial_mean(look: Look, n: SimpleNamespace) -> bool | Finding:
