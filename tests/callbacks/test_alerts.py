@@ -208,10 +208,10 @@ def test_nothing_is_left_in_the_optimizer():
 
 def test_nan_of_an_environment_that_is_only_told_stays_one_fault_and_no_other_rule_speaks():
     alerts = Alerts(on_nan="warn", verbose=0)
-    rows, _ = train(A2CExt, BrokenReward, 2000, [Metrics(), alerts], n_steps=16)  # which does not assert
+    rows, _ = train(PPOExt, BrokenReward, 2000, [Metrics(), alerts], **SMALL)  # which does not assert
     (count,) = alerts.summary()
     assert count.id == "nan" and "no hyperparameter helps" in count.advice
-    assert len(rows) <= 2000 // 32 + 5
+    assert len(rows) <= 2000 // 64 + 5
 
 
 def test_nan_can_be_told_without_an_end():
