@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,11 +136,10 @@ class Judge:
         """The rules that apply to the run, with its numbers and advice."""
         return [case.active for case in self._cases]
 
-    def judge(self, step: int, row: Mapping[str, float], only: Collection[str] | None = None) -> list[Alert]:
+    def judge(self, step: int, row: Mapping[str, float]) -> list[Alert]:
         """
         :param step: timesteps
         :param row: numbers by name
-        :param only: ids of rules; ``None`` takes all
         :return: what the rules have to say
         """
         look = self.look
@@ -155,8 +154,6 @@ class Judge:
             else:
                 if case.metrics:
                     continue
-            if only is not None and case.active.rule.id not in only:
-                continue
             if metric and (look.faults or row[metric] != row[metric]):
                 continue  # there is nothing to be said of NaN, but that it is there
             alert = self._apply(case, metric)
