@@ -43,6 +43,8 @@ terminal is left out, least important first. When the output is not a terminal, 
 
 ```yaml
 CartPole-v1:
+  n_timesteps: 100000
+  policy: MlpPolicy
   ext:
     table: true                # false: SB3's table
     # table:
@@ -55,6 +57,8 @@ With stock algorithms too, through RL Zoo's `callback:` line or in Python:
 
 ```yaml
 CartPole-v1:
+  n_timesteps: 100000
+  policy: MlpPolicy
   callback:
     - sb3_ext.callbacks.Table:
         every_seconds: 10
