@@ -1,6 +1,7 @@
-"""Every YAML example in the docs is a hyperparameter file that trains as it is."""
+"""Examples in the docs run as they are: YAML as hyperparameter files, Python as scripts."""
 
 import argparse
+import ast
 import re
 from pathlib import Path
 
@@ -9,21 +10,28 @@ import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 import yaml
 from rl_zoo3 import exp_manager
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
 
 PROJECT = Path(__file__).parent.parent
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 
 
-def examples():
+def examples(language):
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for match in re.finditer(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        for match in re.finditer(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
             line = text[: match.start()].count("\n") + 1
-            for env_id, section in yaml.safe_load(match[1]).items():
-                yield pytest.param(env_id, section, id=f"{page.name}:{line}:{env_id}")
+            yield f"{page.name}:{line}", match[1]
 
 
-@pytest.mark.parametrize(("env_id", "section"), examples())
+def sections():
+    for name, example in examples("yaml"):
+        for env_id, section in yaml.safe_load(example).items():
+            yield pytest.param(env_id, section, id=f"{name}:{env_id}")
+
+
+@pytest.mark.parametrize(("env_id", "section"), sections())
 def test_an_example_can_be_trained(env_id, section, tmp_path, monkeypatch):
     if "my_package" in str(section):
         pytest.skip("names a class of the reader's")
@@ -44,3 +52,23 @@ def test_an_example_can_be_trained(env_id, section, tmp_path, monkeypatch):
     )
     model, _ = manager.setup_experiment()
     model.env.close()
+
+
+PYTHON = [pytest.param(example, id=name) for name, example in examples("python")]
+
+
+@pytest.mark.parametrize("example", PYTHON)
+def test_what_a_python_example_imports_is_there(example):
+    imports = [node for node in ast.parse(example).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    exec(compile(ast.Module(imports, []), "example", "exec"), {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", PYTHON)
+def test_a_python_example_runs(example, tmp_path, monkeypatch):
+    if "download_run" in example:
+        pytest.skip("needs an account at W&B")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    env = make_vec_env("CartPole-v1")
+    exec(re.sub(r"learn\([\d_]+", "learn(300", example), {"model": PPO("MlpPolicy", env), "env": env})
