@@ -22,8 +22,9 @@ from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
 from sb3_ext.callbacks.tracking.dashboard import dashboard, make_workspace
-from sb3_ext.callbacks.tracking.files import RUN_FILE, RunFiles
+from sb3_ext.callbacks.tracking.files import RunFiles
 from sb3_ext.callbacks.tracking.run_config import algorithm_name, describe_run, env_id_of
+from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
 from sb3_ext.runs.atomic import replacing
 
@@ -66,7 +67,7 @@ class Tracking(BaseCallback):
     :param hyperparams: as a config has them, by default what the model says
     :param finish: ``False`` keeps the run open when the training ends, until :meth:`close` is called: RL Zoo saves the
         final model in between
-    :param verbose: 1 tells what was too large to upload
+    :param verbose: 1 tells what was not uploaded
     :param options: those of ``TrackingConfig``: project, entity, group, tags, mode, …
     """
 
@@ -240,7 +241,7 @@ class Tracking(BaseCallback):
         if at_the_end and self.config.upload_mb:
             left_out = self._files.upload_folder(self.config.upload_mb)
             if left_out and self.verbose >= 1:
-                print(f"Too large to upload to W&B (upload_mb: {self.config.upload_mb:g}): {', '.join(left_out)}")
+                print(f"Not uploaded to W&B (upload_mb: {self.config.upload_mb:g}): {', '.join(left_out)}")
 
     def alert(self, rule: str, title: str, text: str) -> None:
         """

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import tempfile
 import time
-import warnings
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
 
+from sb3_ext.callbacks.tracking.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, zip_run
 from sb3_ext.callbacks.tracking.writer import WandbWriter
 from sb3_ext.runs.checkpoint import BEST, Checkpoint, find_checkpoints, steps_of_model
 from sb3_ext.runs.normalization import matching_statistics
@@ -23,13 +19,8 @@ from sb3_ext.runs.normalization import matching_statistics
 if TYPE_CHECKING:
     from wandb import Run
 
-__all__ = ["RUN_FILE", "RunFiles", "ZippedRun", "download_run", "unpack_run", "zip_run"]
+__all__ = ["RunFiles"]
 
-#: In a run folder: where the run is on W&B
-RUN_FILE = "tracking.json"
-_ZIP = "run.zip"
-_ZIP_TYPE = "run-folder"
-_LEFT_OUT = "left_out.txt"
 #: Names under which it is logged when a model was saved, by the kind of checkpoint
 _SAVED = {"step": "time/checkpoint", "best": "time/best_model", "last": "time/last_model"}
 #: ``<name>-step-<timesteps>``, and what may come after it
@@ -90,7 +81,7 @@ class RunFiles:
         """
         best = self._best.model
         now = time.monotonic()
-        if not best.is_file() or _changed_at(best) == self._uploaded_best:
+        if not best.is_file() or leads_out(best, self.folder) or _changed_at(best) == self._uploaded_best:
             return
         if not at_once and self._uploaded_at and now - self._uploaded_at < _UPLOAD_EVERY:
             return
@@ -110,6 +101,7 @@ class RunFiles:
         if self._best.record.is_file():
             files.append(self._best.record)
             metadata["metrics"] = self._best.read_record()["metrics"]
+        files = [path for path in files if not leads_out(path, self.folder)]
         self._log_artifact("model", "model", files, ["best", "latest"], metadata)
 
     def upload_folder(self, max_mb: float) -> tuple[str, ...]:
@@ -117,12 +109,12 @@ class RunFiles:
         Upload the run folder as a zip.
 
         :param max_mb: how large it may be
-        :return: files that were left out for their size
+        :return: files that were left out, and why
         """
         with tempfile.TemporaryDirectory() as temporary:
-            zipped = zip_run(self.folder, Path(temporary) / _ZIP, max_mb)
+            zipped = zip_run(self.folder, Path(temporary) / ZIP_NAME, max_mb)
             metadata = {"folder": self.folder.name, "left_out": list(zipped.left_out)}
-            self._log_artifact("run", _ZIP_TYPE, [zipped.path], ["latest"], metadata)
+            self._log_artifact("run", ZIP_TYPE, [zipped.path], ["latest"], metadata)
         return zipped.left_out
 
     def _log_artifact(
@@ -137,7 +129,8 @@ class RunFiles:
         self._run.log_artifact(artifact, aliases=aliases)
 
     def _videos(self) -> list[Path]:
-        return [path for path in self.folder.glob("videos/*.mp4") if not path.name.startswith(".")]
+        videos = [path for path in self.folder.glob("videos/*.mp4") if not path.name.startswith(".")]
+        return [path for path in videos if not leads_out(path, self.folder)]
 
     def _models(self) -> dict[Path, str]:
         """Saved models, and what kind of checkpoint each is."""
@@ -152,102 +145,6 @@ class RunFiles:
                 self._seen[path] = changed_at
                 new.append((changed_at, path))
         return [path for _, path in sorted(new)]
-
-
-@dataclass(frozen=True)
-class ZippedRun:
-    """
-    :param path: the zip
-    :param left_out: files that are not in it, with their sizes; the zip has them in ``left_out.txt``
-    """
-
-    path: Path
-    left_out: tuple[str, ...]
-
-
-def zip_run(folder: Path, target: Path, max_mb: float) -> ZippedRun:
-    """
-    :param folder: a run folder
-    :param target: the zip to write
-    :param max_mb: megabytes that may go in, before compression; the largest files stay out first
-    """
-    files = [path for path in folder.rglob("*") if path.is_file() and path != target]
-    files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    files = [path for path in files if path.relative_to(folder).parts[0] != "wandb"]
-    left_out = []
-    room = int(max_mb * 1e6)
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for size, path in sorted((path.stat().st_size, path) for path in files):
-            name = path.relative_to(folder).as_posix()
-            if size > room:
-                left_out.append(f"{name} ({size / 1e6:.1f} MB)")
-                continue
-            room -= size
-            archive.write(path, name)
-        if left_out:
-            archive.writestr(_LEFT_OUT, "\n".join(left_out) + "\n")
-    return ZippedRun(target, tuple(left_out))
-
-
-def download_run(run: str, log_folder: str | os.PathLike[str] = "logs", api: Any = None) -> Path:
-    """
-    Get a run folder that was uploaded, for ``enjoy`` and the like. One that is here already is not loaded again.
-
-    :param run: ``entity/project/run id``, or the address of its page
-    :param log_folder: RL Zoo's log folder
-    :param api: by default ``wandb.Api()``
-    :return: the run folder
-    :raises ValueError: when this is not a run
-    """
-    path = [part for part in urlparse(run).path.split("/") if part and part != "runs"]
-    if len(path) != 3:
-        raise ValueError(f"{run!r} must be entity/project/run id, or the address of a run's page.")
-    entity, project, run_id = path
-    for file in sorted(Path(log_folder).glob(f"*/*/{RUN_FILE}")):
-        if json.loads(file.read_text()).get("id") == run_id:
-            return file.parent
-    if api is None:
-        import wandb
-
-        api = wandb.Api()
-    with tempfile.TemporaryDirectory() as temporary:
-        artifact = api.artifact(f"{entity}/{project}/run-{run_id}:latest", type=_ZIP_TYPE)
-        return unpack_run(Path(artifact.download(root=temporary)) / _ZIP, log_folder)
-
-
-def unpack_run(zipped: str | os.PathLike[str], log_folder: str | os.PathLike[str] = "logs") -> Path:
-    """
-    :param zipped: a zip of a run folder
-    :param log_folder: RL Zoo's log folder
-    :return: the run folder. When its name is taken by another run, it gets the next free number
-    """
-    with zipfile.ZipFile(zipped) as archive:
-        info = json.loads(archive.read(RUN_FILE))
-        group = Path(log_folder) / Path(info["algo"]).name
-        group.mkdir(parents=True, exist_ok=True)
-        target = _free_folder(group, Path(info["folder"]).name)
-        unfinished = Path(tempfile.mkdtemp(prefix=".", dir=group))
-        try:
-            archive.extractall(unfinished)
-            unfinished.chmod(0o755)
-            unfinished.rename(target)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
-    left_out = target / _LEFT_OUT
-    if left_out.is_file():
-        warnings.warn(f"{target} is not complete, these files were too large: {left_out.read_text()}", stacklevel=2)
-    return target
-
-
-def _free_folder(group: Path, name: str) -> Path:
-    if not (group / name).exists():
-        return group / name
-    stem = re.sub(r"_\d+$", "", name)
-    numbers = [
-        int(match[1]) for path in group.iterdir() if (match := re.fullmatch(f"{re.escape(stem)}_(\\d+)", path.name))
-    ]
-    return group / f"{stem}_{max(numbers, default=0) + 1}"
 
 
 def _changed_at(path: Path) -> int | None:

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import stat
 import zipfile
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
 from sb3_ext.callbacks.tracking.dashboard import Dashboard, dashboard
-from sb3_ext.callbacks.tracking.files import download_run, unpack_run, zip_run
+from sb3_ext.callbacks.tracking.run_zip import download_run, unpack_run, zip_run
 from sb3_ext.callbacks.tracking.writer import TIMESTEPS
 
 
@@ -91,6 +93,92 @@ def test_an_old_run_comes_back_beside_others_of_the_same_name(zipped, tmp_path):
     assert folder == tmp_path / "logs" / "ppo" / "CartPole-v1_2"
     assert (folder / "model.zip").read_bytes() == b"weights"
     assert not list(taken.iterdir())
+
+
+def make_zip(path, algo="ppo", folder="CartPole-v1_1", **files):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("tracking.json", json.dumps({"algo": algo, "folder": folder}))
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def everything_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "../up", "/etc", ".", "", " ", "C:\\x", "C:x", "a\\b", "a/b", "a\x1b[2J", None, 7]
+)
+@pytest.mark.parametrize("key", ["algo", "folder"])
+def test_a_downloaded_run_can_not_choose_a_folder_outside(tmp_path, key, name):
+    zipped = make_zip(tmp_path / "run.zip", **{key: name, "rl_zoo3/enjoy.py": "print('gotcha')"})
+    with pytest.raises(ValueError, match="plain folder name"):
+        unpack_run(zipped, tmp_path / "logs")
+    assert everything_in(tmp_path) == ["run.zip"]
+
+
+@pytest.mark.parametrize("name", ["../up.py", "/up.py", "a/../../up.py", "C:\\up.py", "a//up.py"])
+def test_a_downloaded_run_has_plain_file_names_only(tmp_path, name):
+    with pytest.raises(ValueError, match="must be plain"):
+        unpack_run(make_zip(tmp_path / "run.zip", **{name: "print('gotcha')"}), tmp_path / "logs")
+    assert everything_in(tmp_path) == ["run.zip"]
+
+
+@pytest.mark.parametrize("files", [{"zeros": bytes(2_000_000)}, {f"{n}.txt": b"" for n in range(10_001)}])
+def test_a_downloaded_run_does_not_fill_the_disk(tmp_path, files):
+    with pytest.raises(ValueError, match="at most 10,000 files of 1 MB"):
+        unpack_run(make_zip(tmp_path / "run.zip", **files), tmp_path / "logs", max_mb=1)
+    assert everything_in(tmp_path) == ["run.zip"]
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "[" * 100_000, " " * 1_000_001])
+def test_a_zip_that_is_not_a_run_is_refused(tmp_path, content):
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
+        archive.writestr("tracking.json", content)
+    with pytest.raises(ValueError, match="is not a run folder"):
+        unpack_run(tmp_path / "run.zip", tmp_path / "logs")
+
+
+def test_links_are_neither_unpacked_nor_followed(tmp_path):
+    link = zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(make_zip(tmp_path / "run.zip", model="weights"), "a") as archive:
+        archive.writestr(link, "/etc/passwd")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "logs" / "ppo").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="outside"):
+        unpack_run(tmp_path / "run.zip", tmp_path / "logs")
+    (tmp_path / "logs" / "ppo").unlink()
+    folder = unpack_run(tmp_path / "run.zip", tmp_path / "logs")
+    assert everything_in(folder) == ["model", "tracking.json"] and not everything_in(tmp_path / "elsewhere")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+def test_an_unpacked_run_is_readable_for_those_whom_the_umask_allows(tmp_path):
+    zipped = make_zip(tmp_path / "run.zip", model="weights")
+    before = os.umask(0o027)
+    try:
+        folder = unpack_run(zipped, tmp_path / "logs")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o750 and stat.S_IMODE((folder / "model").stat().st_mode) == 0o640
+
+
+def test_what_links_out_of_a_run_folder_is_not_packed(tmp_path):
+    run_folder = tmp_path / "run"
+    (run_folder / "inside").mkdir(parents=True)
+    (run_folder / "inside" / "model.zip").write_bytes(b"weights")
+    (run_folder / "model.zip").symlink_to("inside/model.zip")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key").write_text("secret")
+    (run_folder / "key").symlink_to(tmp_path / "private" / "key")
+    (run_folder / "folder").symlink_to(tmp_path / "private")
+    zipped = zip_run(run_folder, tmp_path / "run.zip", max_mb=1)
+    with zipfile.ZipFile(zipped.path) as archive:
+        assert set(archive.namelist()) == {"inside/model.zip", "model.zip", "left_out.txt"}
+    assert "key (links to a file outside the run folder)" in zipped.left_out
 
 
 def test_a_run_is_downloaded_only_when_it_is_not_here(zipped, tmp_path):

@@ -1,0 +1,184 @@
+"""A run folder as a zip: packed for the upload, and unpacked from what somebody else may have made.
+
+A zip from the network may name any path and unpack to any size, so everything in it is checked before a file is
+written. The models inside are pickles all the same: loading one runs code of whoever made it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import warnings
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+__all__ = ["RUN_FILE", "ZIP_NAME", "ZIP_TYPE", "ZippedRun", "download_run", "leads_out", "unpack_run", "zip_run"]
+
+#: In a run folder: where the run is on W&B
+RUN_FILE = "tracking.json"
+#: Name and type of the artifact's file
+ZIP_NAME, ZIP_TYPE = "run.zip", "run-folder"
+_LEFT_OUT = "left_out.txt"
+#: The most files that are unpacked, and the largest :data:`RUN_FILE`
+_MAX_FILES, _MAX_RUN_FILE = 10_000, 1_000_000
+
+
+@dataclass(frozen=True)
+class ZippedRun:
+    """
+    :param path: the zip
+    :param left_out: files that are not in it, and why; the zip has them in ``left_out.txt``
+    """
+
+    path: Path
+    left_out: tuple[str, ...]
+
+
+def zip_run(folder: Path, target: Path, max_mb: float) -> ZippedRun:
+    """
+    :param folder: a run folder
+    :param target: the zip to write
+    :param max_mb: megabytes that may go in, before compression; the largest files stay out first
+    """
+    files = [path for path in folder.rglob("*") if path.is_file() and path != target]
+    files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    files = [path for path in files if path.relative_to(folder).parts[0] != "wandb"]
+    left_out = []
+    room = int(max_mb * 1e6)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for size, path in sorted((path.stat().st_size, path) for path in files):
+            name = path.relative_to(folder).as_posix()
+            if leads_out(path, folder):
+                left_out.append(f"{name} (links to a file outside the run folder)")
+            elif size > room:
+                left_out.append(f"{name} ({size / 1e6:.1f} MB)")
+            else:
+                room -= size
+                archive.write(path, name)
+        if left_out:
+            archive.writestr(_LEFT_OUT, "\n".join(left_out) + "\n")
+    return ZippedRun(target, tuple(left_out))
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """
+    :param path: a file in a folder
+    :param folder: the folder
+    :return: whether a link on the way leads to a file outside the folder, which nobody asked to upload
+    """
+    return not path.resolve().is_relative_to(folder.resolve())
+
+
+def download_run(run: str, log_folder: str | os.PathLike[str] = "logs", api: Any = None, max_mb: float = 2000) -> Path:
+    """
+    Get a run folder that was uploaded, for ``enjoy`` and the like. One that is here already is not loaded again.
+
+    Its models are pickles: only play runs of people you trust.
+
+    :param run: ``entity/project/run id``, or the address of its page
+    :param log_folder: RL Zoo's log folder
+    :param api: by default ``wandb.Api()``
+    :param max_mb: megabytes that it may have when it is unpacked
+    :return: the run folder
+    :raises ValueError: when this is not a run, or its zip is not one that :func:`zip_run` makes
+    """
+    path = [part for part in urlparse(run).path.split("/") if part and part != "runs"]
+    if len(path) != 3:
+        raise ValueError(f"{run!r} must be entity/project/run id, or the address of a run's page.")
+    entity, project, run_id = path
+    for file in sorted(Path(log_folder).glob(f"*/*/{RUN_FILE}")):
+        if json.loads(file.read_text(encoding="utf-8")).get("id") == run_id:
+            return file.parent
+    if api is None:
+        import wandb
+
+        api = wandb.Api()
+    with tempfile.TemporaryDirectory() as temporary:
+        artifact = api.artifact(f"{entity}/{project}/run-{run_id}:latest", type=ZIP_TYPE)
+        return unpack_run(Path(artifact.download(root=temporary)) / ZIP_NAME, log_folder, max_mb)
+
+
+def unpack_run(
+    zipped: str | os.PathLike[str], log_folder: str | os.PathLike[str] = "logs", max_mb: float = 2000
+) -> Path:
+    """
+    :param zipped: a zip of a run folder
+    :param log_folder: RL Zoo's log folder
+    :param max_mb: megabytes that it may have when it is unpacked
+    :return: the run folder. When its name is taken by another run, it gets the next free number
+    :raises ValueError: when the zip is not one that :func:`zip_run` makes; nothing is written then
+    """
+    with zipfile.ZipFile(zipped) as archive:
+        algo, name = _read_names(archive)
+        members = _checked_members(archive, max_mb)
+        group = Path(log_folder) / algo
+        if leads_out(group, Path(log_folder)):
+            raise ValueError(f"{group} links to a folder outside {log_folder}.")
+        group.mkdir(parents=True, exist_ok=True)
+        target = _free_folder(group, name)
+        unfinished = group / f".unfinished-{secrets.token_hex(8)}"
+        unfinished.mkdir()
+        try:
+            archive.extractall(unfinished, members)
+            unfinished.rename(target)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+    left_out = target / _LEFT_OUT
+    if left_out.is_file():
+        missing = left_out.read_text(encoding="utf-8", errors="replace")[:1000]
+        warnings.warn(f"{target} is not complete, these files were not uploaded: {missing}", stacklevel=2)
+    return target
+
+
+def _read_names(archive: zipfile.ZipFile) -> tuple[str, str]:
+    """Folders that the run goes into: that of its algorithm, and its own."""
+    try:
+        if archive.getinfo(RUN_FILE).file_size > _MAX_RUN_FILE:
+            raise ValueError(f"it is larger than {_MAX_RUN_FILE:,} bytes")
+        info = json.loads(archive.read(RUN_FILE))
+        names = info["algo"], info["folder"]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{archive.filename} is not a run folder: {RUN_FILE} can't be read: {error}") from None
+    for name in names:
+        if not isinstance(name, str) or not _is_plain(name):
+            raise ValueError(f"{archive.filename}: {RUN_FILE} has {name!r} where a plain folder name must be.")
+    return names
+
+
+def _checked_members(archive: zipfile.ZipFile, max_mb: float) -> list[zipfile.ZipInfo]:
+    """All files without links. ``zipfile`` reads no more of a file than the size that is checked here."""
+    members = [member for member in archive.infolist() if not stat.S_ISLNK(member.external_attr >> 16)]
+    for member in members:
+        if not all(map(_is_plain, member.filename.removesuffix("/").split("/"))):
+            raise ValueError(f"{archive.filename} has a file {member.filename!r}: its name must be plain.")
+    size = sum(member.file_size for member in members)
+    if len(members) > _MAX_FILES or size > max_mb * 1e6:
+        raise ValueError(
+            f"{archive.filename} unpacks to {len(members):,} files of {size / 1e6:,.1f} MB: at most {_MAX_FILES:,} "
+            f"files of {max_mb:,g} MB are accepted; see max_mb."
+        )
+    return members
+
+
+def _is_plain(name: str) -> bool:
+    """Whether this is one name on any system: no way up, no separator, no drive, nothing that a terminal obeys."""
+    return bool(name.strip(". ")) and name.isprintable() and not set(name) & set('/\\:"<>|?*')
+
+
+def _free_folder(group: Path, name: str) -> Path:
+    if not (group / name).exists():
+        return group / name
+    stem = re.sub(r"_\d+$", "", name)
+    numbers = [
+        int(match[1]) for path in group.iterdir() if (match := re.fullmatch(f"{re.escape(stem)}_(\\d+)", path.name))
+    ]
+    return group / f"{stem}_{max(numbers, default=0) + 1}"
