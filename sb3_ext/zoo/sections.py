@@ -20,7 +20,7 @@ __all__ = ["check_section", "file_with_section", "stock_hyperparams_file"]
 #: What a section may have beside the algorithm's parameters
 _SECTION_KEYS = (
     *("callback", "env_kwargs", "env_wrapper", "frame_stack", "monitor_kwargs", "n_envs", "n_timesteps", "normalize"),
-    *("normalize_kwargs", "vec_env_wrapper", "ext"),
+    *("vec_env_wrapper", "ext"),
 )
 
 
