@@ -21,9 +21,40 @@ def _apply(when: str, name: str) -> None:
 
         seams.apply(when, name)
     except Exception as error:
-        import warnings
+        _warn(name, error)
 
-        warnings.warn(f"sb3-ext could not plug into {name}, which goes on without it: {error!r}", stacklevel=2)
+
+def _warn(name: str, error: object) -> None:
+    import warnings
+
+    message = f"sb3-ext could not plug into {name}, which goes on without it: {error!r}"
+    try:
+        warnings.warn(message, stacklevel=3)
+    except Warning:  # -W error
+        if sys.stderr is not None:
+            print(message, file=sys.stderr)
+
+
+class _Loader:
+    """
+    Runs a module's own loader, then the seam, and leaves the module as if it had never been there. A new one for each
+    import: a loader may belong to many modules (zipimport's does), or have attributes that can't be set.
+    """
+
+    def __init__(self, spec):  # type: ignore[no-untyped-def]
+        self._spec = spec
+        self._loader = spec.loader
+        spec.loader = self
+
+    def __getattr__(self, name):  # type: ignore[no-untyped-def]
+        return getattr(self._loader, name)
+
+    def exec_module(self, module):  # type: ignore[no-untyped-def]
+        self._spec.loader = self._loader
+        if getattr(module, "__loader__", None) is self:
+            module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _apply("after", self._spec.name)
 
 
 class RLZooFinder:
@@ -31,28 +62,28 @@ class RLZooFinder:
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):  # type: ignore[no-untyped-def]
-        if not name.startswith("rl_zoo3."):
-            return None
         if name in _BEFORE:
             _apply("before", name)
         if name not in _AFTER:
             return None
-        for finder in sys.meta_path:
-            spec = None if finder is cls else finder.find_spec(name, path, target)
-            if spec is not None:
-                cls._run_after_exec(spec)
-                return spec
+        try:
+            return cls._find(name, path, target)
+        except Exception:
+            return None  # the import asks the finder that failed itself, and has its error
+
+    @classmethod
+    def _find(cls, name, path, target):  # type: ignore[no-untyped-def]
+        for finder in list(sys.meta_path):
+            find_spec = None if finder is cls else getattr(finder, "find_spec", None)
+            spec = find_spec and find_spec(name, path, target)
+            if spec is None:
+                continue
+            if hasattr(spec.loader, "exec_module"):
+                _Loader(spec)
+            else:
+                _warn(name, f"its loader {spec.loader!r} has no exec_module")
+            return spec
         return None
-
-    @staticmethod
-    def _run_after_exec(spec) -> None:  # type: ignore[no-untyped-def]
-        exec_module = spec.loader.exec_module
-
-        def exec_then_apply(module):  # type: ignore[no-untyped-def]
-            exec_module(module)
-            _apply("after", spec.name)
-
-        spec.loader.exec_module = exec_then_apply
 
 
 def install() -> None:
