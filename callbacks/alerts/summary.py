@@ -12,6 +12,8 @@ from rich import box, get_console
 from rich.console import Console
 from rich.table import Table
 
+from sb3_ext.runs.atomic import replacing
+
 __all__ = ["ALERTS_FILE", "AlertCount", "print_summary", "read_alert_counts", "write_alert_counts"]
 
 #: Its name in the run folder
@@ -48,10 +50,8 @@ def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCou
     :return: the file
     """
     path = Path(folder) / ALERTS_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps([asdict(count) for count in counts], indent=2) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        unfinished.write_text(json.dumps([asdict(count) for count in counts], indent=2) + "\n", encoding="utf-8")
     return path
 
 

@@ -6,6 +6,7 @@ A run can be killed at any moment, and others may read its folder while it is tr
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{_PREFIX}{os.getpid()}-{path.name}")
+    # Nobody can guess the name, so nobody can have put a link there that we would write through
+    unfinished = path.with_name(f"{_PREFIX}{secrets.token_hex(8)}-{path.name}")
+    unfinished.touch(exist_ok=False)
     try:
         yield unfinished
         os.replace(unfinished, path)
@@ -54,7 +57,7 @@ def same_file(source: Path, target: Path) -> None:
     :param target: its other name; what has it now is replaced
     """
     with replacing(target) as unfinished:
-        unfinished.unlink(missing_ok=True)
+        unfinished.unlink()
         try:
             os.link(source, unfinished)
         except OSError:

@@ -75,6 +75,17 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path):
     assert os.listdir(path.parent) == ["file.txt"]
 
 
+def test_a_planted_link_is_not_written_through(tmp_path):
+    (tmp_path / "private").write_text("mine")
+    for name in (f".unfinished-{os.getpid()}-report.md", "report.md"):
+        (tmp_path / name).symlink_to("private")
+    with replacing(tmp_path / "report.md") as unfinished:
+        assert unfinished.name.startswith(".unfinished-") and not unfinished.read_bytes()
+        unfinished.write_text("new")
+    assert (tmp_path / "private").read_text() == "mine"
+    assert (tmp_path / "report.md").read_text() == "new" and not (tmp_path / "report.md").is_symlink()
+
+
 def test_a_checkpoint_has_model_statistics_and_metrics(tmp_path, model):
     checkpoint = Checkpoint(tmp_path, step_name(16))
     metrics = {"train/loss": Metric(0.5, 16), "rollout/ep_rew_mean": Metric(math.nan, 10)}
