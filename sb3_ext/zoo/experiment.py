@@ -36,6 +36,7 @@ from sb3_ext.zoo.env_factory import env_factory
 from sb3_ext.zoo.normalization import statistics_or_warning
 from sb3_ext.zoo.options import OUR_DEFAULTS, read_options
 from sb3_ext.zoo.registry import ALGORITHMS
+from sb3_ext.zoo.run_folder import claim_folder
 from sb3_ext.zoo.sections import check_section, file_with_section, stock_hyperparams_file
 from sb3_ext.zoo.threads import choose_threads
 from sb3_ext.zoo.training_callbacks import RunContext, close_all, extended, finish_tracking
@@ -54,7 +55,7 @@ class ExtExperimentManager(ExperimentManager):
             self.config = str(hyperparams_file(self.algo))
 
     def setup_experiment(self) -> Any:
-        existed = os.path.isdir(self.save_path)
+        self._has_claimed = False
         try:
             results = super().setup_experiment()
             if results is not None and self._is_ours:
@@ -62,8 +63,8 @@ class ExtExperimentManager(ExperimentManager):
             if results is not None and self._uses_options:
                 self._set_threads(results[0])
             return results
-        except Exception:
-            if self._is_ours and not existed:
+        except BaseException:
+            if self._has_claimed:
                 # A mistyped hyperparameter must not leave a run without a model, which `enjoy` takes for the latest
                 shutil.rmtree(self.save_path, ignore_errors=True)
             raise
@@ -110,8 +111,12 @@ class ExtExperimentManager(ExperimentManager):
             # A search trains no agent to keep: an empty run folder would be the one that `enjoy` takes for the latest.
             # The folder above it is needed by a study's database.
             os.makedirs(self.log_path, exist_ok=True)
-        else:
-            super().create_log_folder()
+            return
+        if self._uses_options:
+            self.save_path = claim_folder(self.save_path, self.log_path, self.env_name)
+            self.params_path = f"{self.save_path}/{self.env_name}"
+            self._has_claimed = True
+        super().create_log_folder()
 
     def create_callbacks(self) -> None:
         save_freq = self.save_freq  # which RL Zoo turns into calls
