@@ -1,11 +1,12 @@
-"""Do alerts fire when they should, and only then? Trains runs that are broken on purpose and healthy ones, and prints a
-Markdown table: for each rule the broken run, when it fired, and its false alarms on healthy runs.
+"""Do alerts fire when they should, and only then? Trains runs that are broken on purpose (broken_runs.py) and healthy
+ones (healthy_runs.py), and prints Markdown tables: for each rule the broken run, when it fired, and its false alarms on
+healthy runs.
 
 python scripts/alerts.py --seeds 2 --jobs 2
-python scripts/alerts.py --rules kl_high kl_low --healthy ppo_ext:CartPole-v1 --seeds 1
+python scripts/alerts.py --rules kl_high kl_low --healthy "ppo_ext CartPole-v1, section" --seeds 1
+python scripts/alerts.py --seeds 2 --again            # judge the recorded rows again, after a rule has changed
 
-Healthy runs train with the hyperparameter files of this package, for as many steps as these say. Rows and alerts of
-each run are kept in the folder.
+The rows of each run are kept in the folder.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import argparse
 import contextlib
 import io
 import json
+import re
 import sys
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -26,44 +29,47 @@ import numpy as np
 import torch as th
 import yaml
 from broken_runs import BROKEN, BrokenRun, ScaledRewards
-from stable_baselines3 import DQN
+from healthy_runs import HEALTHY, HealthyRun
+from rl_zoo3 import ALGOS
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
+from sb3_ext.callbacks.alerts.judge import Judge
+from sb3_ext.callbacks.alerts.look import RunFacts, facts_of
 from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.callbacks.rows import scalars
 from sb3_ext.cli.speed import make_model
 from sb3_ext.hyperparams import hyperparams_file
 
-HEALTHY = (
-    *("ppo_ext:CartPole-v1", "a2c_ext:CartPole-v1", "reinforce:CartPole-v1", "ppo_ext:FrozenLake-v1"),
-    *("reinforce:FrozenLake-v1", "ppo_ext:Pendulum-v1", "ppo_ext:Taxi-v4", "ppo_ext:Acrobot-v1"),
-    *("ppo_ext:MountainCar-v0", "ppo_ext:LunarLander-v3"),
-)
-
 
 @dataclass(frozen=True)
 class Job:
     """
-    :param algo: name of the algorithm in RL Zoo
-    :param env_id: environment
+    :param run: what to train
     :param seed: of the training
-    :param folder: for its rows
-    :param broken: what is wrong with it; ``None`` for a healthy run
+    :param parent: folder for its folder
     """
 
-    algo: str
-    env_id: str
+    run: BrokenRun | HealthyRun
     seed: int
-    folder: Path
-    broken: BrokenRun | None = None
+    parent: Path
 
     def __str__(self) -> str:
-        return f"{self.broken or f'{self.algo} {self.env_id}'}, seed {self.seed}"
+        return f"{self.run}, seed {self.seed}"
+
+    @property
+    def rule(self) -> str | None:
+        """The alert that should fire; ``None``: it is healthy."""
+        return self.run.rule if isinstance(self.run, BrokenRun) else None
+
+    @property
+    def folder(self) -> Path:
+        """For its rows, with everything in its name that tells it from others."""
+        return self.parent / re.sub(r"[^\w.-]+", "_", f"{self.rule or 'healthy'} {self} {self.run.n_timesteps or ''}")
 
 
 @dataclass
@@ -115,21 +121,41 @@ class CountsWrongly(BaseCallback):
         self.logger.record("time/episodes", self._episodes)
 
 
+class FactsRecorder(BaseCallback):
+    """
+    Keeps what rules know of a run beside its rows.
+
+    :param path: file for it
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def _on_training_start(self) -> None:
+        facts = asdict(replace(facts_of(self.model), bounds_of=None))  # type: ignore[arg-type]
+        del facts["bounds_of"]
+        self._path.write_text(json.dumps({**facts, "algorithms": sorted(facts["algorithms"])}, default=str))
+
+    def _on_step(self) -> bool:
+        return True
+
+
 @contextlib.contextmanager
 def _model(job: Job) -> Iterator[BaseAlgorithm]:
-    changes = dict(job.broken.changes) if job.broken is not None else {}
-    if job.algo == "dqn":
-        (wrapper,) = changes.pop("env_wrapper")
-        env = make_vec_env(
-            job.env_id, seed=job.seed, wrapper_class=ScaledRewards, wrapper_kwargs=wrapper["ScaledRewards"]
-        )
-        yield DQN("MlpPolicy", env, seed=job.seed, **changes)
+    run, changes = job.run, dict(job.run.changes)
+    if run.algo == "dqn" or (isinstance(run, HealthyRun) and run.plain):
+        wrapper = changes.pop("env_wrapper", [{}])[0]
+        scaled = {"wrapper_class": ScaledRewards, "wrapper_kwargs": wrapper["ScaledRewards"]} if wrapper else {}
+        env = make_vec_env(run.env_id, changes.pop("n_envs", 1), seed=job.seed, **scaled)
+        yield ALGOS[run.algo]("MlpPolicy", env, seed=job.seed, device="cpu", **changes)
         env.close()
         return
     # One core each, so that several can run at a time
-    with make_model(
-        job.algo, job.env_id, {"ext": {"vec_env": "dummy"}, "fast": "alone", **changes}, seed=job.seed
-    ) as model:
+    one_core = {"ext": {"vec_env": "dummy"}}
+    if run.algo in ("ppo_ext", "a2c_ext", "reinforce"):
+        one_core["fast"] = "alone"
+    with make_model(run.algo, run.env_id, {**one_core, **changes}, seed=job.seed) as model:
         yield model
 
 
@@ -139,20 +165,36 @@ def train(job: Job) -> Outcome:
     """
     th.set_num_threads(1)
     warnings.simplefilter("ignore")
-    kind = f"broken-{job.broken.rule}" if job.broken is not None else "healthy"
-    folder = job.folder / f"{kind}-{job.algo}-{job.env_id}-{job.seed}"
-    recorder = Recorder(folder / "rows.jsonl")
-    alerts = Alerts(folder=str(folder), verbose=0)
-    callbacks: list[BaseCallback] = [Metrics(), alerts]
-    if job.broken is not None and job.broken.counts_wrongly:
+    recorder = Recorder(job.folder / "rows.jsonl")
+    callbacks: list[BaseCallback] = [Metrics(), Alerts(folder=str(job.folder), verbose=0)]
+    if isinstance(job.run, BrokenRun) and job.run.counts_wrongly:
         callbacks.insert(0, CountsWrongly())
-    steps = _n_timesteps(job)
+    callbacks.append(FactsRecorder(job.folder / "facts.json"))
     with contextlib.redirect_stdout(io.StringIO()), _model(job) as model:
         model.set_logger(Logger(folder=None, output_formats=[recorder]))
         with contextlib.suppress(TrainingDiverged):
-            model.learn(steps, callback=callbacks, log_interval=1)
+            model.learn(_n_timesteps(job.run), callback=callbacks, log_interval=1)
     recorder.close()
     return _outcome(job, recorder.rows)
+
+
+def judge_again(job: Job) -> Outcome:
+    """
+    The rows that were recorded, by the rules as they are now. What is not in the rows (a policy that is NaN, the
+    bounds of a metric) is not judged: ``nan`` and ``out_of_bounds`` stay as they were.
+
+    :param job: what was trained before
+    """
+    known = json.loads((job.folder / "facts.json").read_text())
+    facts = RunFacts(**{**known, "algorithms": frozenset(known["algorithms"])})
+    judge = Judge([rule for rule_id, rule in RULES.items() if rule_id not in ("nan", "out_of_bounds")], facts)
+    rows = [json.loads(line) for line in (job.folder / "rows.jsonl").read_text().splitlines()]
+    for row in rows:
+        step = row.pop("step")
+        kept = {name: row.pop(name) for name in list(row) if name.startswith("alert/")}
+        alerts = {f"alert/{alert.id}": 1 for alert in judge.judge(step, row)}
+        row.update(alerts, **{name: kept[name] for name in ("alert/nan", "alert/out_of_bounds") if name in kept})
+    return _outcome(job, rows)
 
 
 def _outcome(job: Job, rows: list[dict[str, float]]) -> Outcome:
@@ -167,10 +209,10 @@ def _outcome(job: Job, rows: list[dict[str, float]]) -> Outcome:
     return outcome
 
 
-def _n_timesteps(job: Job) -> int:
-    if job.broken is not None:
-        return job.broken.n_timesteps
-    return int(yaml.safe_load(Path(hyperparams_file(job.algo)).read_text())[job.env_id]["n_timesteps"])
+def _n_timesteps(run: BrokenRun | HealthyRun) -> int:
+    if run.n_timesteps is not None:
+        return run.n_timesteps
+    return int(yaml.safe_load(Path(hyperparams_file(run.algo)).read_text())[run.env_id]["n_timesteps"])
 
 
 def table(outcomes: list[Outcome], rule_ids: list[str]) -> str:
@@ -179,13 +221,13 @@ def table(outcomes: list[Outcome], rule_ids: list[str]) -> str:
     :param rule_ids: rules to tell about
     :return: Markdown
     """
-    healthy = [outcome for outcome in outcomes if outcome.job.broken is None]
+    healthy = [outcome for outcome in outcomes if outcome.job.rule is None]
     lines = ["| rule | broken on purpose | fired at row | false alarms |", "|---|---|---|---|"]
     for rule_id in rule_ids:
         runs: dict[str, list[Outcome]] = {}
         for outcome in outcomes:
-            if outcome.job.broken is not None and outcome.job.broken.rule == rule_id:
-                runs.setdefault(str(outcome.job.broken), []).append(outcome)
+            if outcome.job.rule == rule_id:
+                runs.setdefault(str(outcome.job.run), []).append(outcome)
         alarms = [outcome for outcome in healthy if rule_id in outcome.fired]
         cell = ", ".join(_described(outcome, rule_id) for outcome in alarms)
         cells = f"{len(alarms)} of {len(healthy)}{f' ({cell})' if cell else ''}"
@@ -202,7 +244,7 @@ def _first_row(outcome: Outcome, rule_id: str) -> str:
 
 
 def _described(outcome: Outcome, rule_id: str) -> str:
-    return f"{outcome.job.algo} {outcome.job.env_id}: {outcome.fired[rule_id][1]} of {outcome.n_rows} rows"
+    return f"{outcome.job}: {outcome.fired[rule_id][1]} of {outcome.n_rows} rows"
 
 
 def totals(outcomes: list[Outcome], rule_ids: list[str]) -> str:
@@ -211,9 +253,9 @@ def totals(outcomes: list[Outcome], rule_ids: list[str]) -> str:
     :param rule_ids: rules to tell about
     :return: hits and false alarms in words
     """
-    broken = [outcome for outcome in outcomes if outcome.job.broken is not None]
-    healthy = [outcome for outcome in outcomes if outcome.job.broken is None]
-    hits = sum(outcome.job.broken.rule in outcome.fired for outcome in broken if outcome.job.broken is not None)
+    broken = [outcome for outcome in outcomes if outcome.job.rule is not None]
+    healthy = [outcome for outcome in outcomes if outcome.job.rule is None]
+    hits = sum(outcome.job.rule in outcome.fired for outcome in broken)
     alarms = sum(rule_id in outcome.fired for outcome in healthy for rule_id in rule_ids)
     rows = sum(outcome.n_rows for outcome in healthy)
     bad_rows = sum(count for outcome in healthy for rule_id, (_, count) in outcome.fired.items() if rule_id in rule_ids)
@@ -230,11 +272,11 @@ def healthy_table(outcomes: list[Outcome]) -> str:
     """
     lines = ["| healthy run | seed | rows | score in training at the end | alerts |", "|---|---|---|---|---|"]
     for outcome in outcomes:
-        if outcome.job.broken is None:
+        if outcome.job.rule is None:
             alerts = ", ".join(f"{rule_id} ({count})" for rule_id, (_, count) in sorted(outcome.fired.items()))
             job = outcome.job
             cells = [
-                f"{job.algo} {job.env_id}",
+                str(job.run),
                 str(job.seed),
                 str(outcome.n_rows),
                 f"{outcome.score:.4g}",
@@ -249,7 +291,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         "--rules", nargs="*", default=list(RULES), choices=list(RULES), metavar="ID", help="rules to break"
     )
-    parser.add_argument("--healthy", nargs="*", default=list(HEALTHY), metavar="ALGO:ENV", help="healthy runs")
+    parser.add_argument("--healthy", nargs="*", default=["*"], metavar="PATTERN", help="which healthy runs")
+    parser.add_argument("--again", action="store_true", help="judge recorded rows again, and train nothing")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds: 1, 2, …")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
     parser.add_argument("--folder", type=Path, default=Path("logs/alerts"), help="where rows and alerts go")
@@ -257,15 +300,9 @@ def parse_args() -> argparse.Namespace:
 
 
 def _jobs(args: argparse.Namespace) -> list[Job]:
-    jobs = []
-    for seed in range(1, args.seeds + 1):
-        for broken in BROKEN:
-            if broken.rule in args.rules:
-                jobs.append(Job(broken.algo, broken.env_id, seed, args.folder, broken))
-        for name in args.healthy:
-            algo, _, env_id = name.partition(":")
-            jobs.append(Job(algo, env_id, seed, args.folder))
-    return jobs
+    broken = [run for run in BROKEN if run.rule in args.rules]
+    healthy = [run for run in HEALTHY if any(fnmatch(str(run), pattern) for pattern in args.healthy)]
+    return [Job(run, seed, args.folder) for seed in range(1, args.seeds + 1) for run in (*broken, *healthy)]
 
 
 def main() -> None:
@@ -273,7 +310,8 @@ def main() -> None:
     jobs = _jobs(args)
     outcomes: dict[int, Outcome] = {}
     with ProcessPoolExecutor(args.jobs) as pool:
-        futures = {pool.submit(train, job): index for index, job in enumerate(jobs)}
+        todo = judge_again if args.again else train
+        futures = {pool.submit(todo, job): index for index, job in enumerate(jobs)}
         for future in as_completed(futures):
             index = futures[future]
             try:
