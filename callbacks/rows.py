@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.logger import KVWriter, Logger
 
+from sb3_ext.callbacks.guard import Guard
 from sb3_ext.callbacks.history import History
 
 __all__ = ["Row", "RowSource", "Rows", "dump_row", "last_row", "rows_of", "scalars"]
@@ -43,6 +44,7 @@ class Rows(KVWriter):
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
         self._sources: list[RowSource] = []
+        self._guard = Guard("Metrics")
         self._judges: list[RowSource] = []
         #: Whether a callback writes what was recorded since the last row, when training ends
         self.has_last_row = False
@@ -86,11 +88,17 @@ class Rows(KVWriter):
             tell()
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        for source in (*self._sources, *self._judges):
-            for name, value in source(step, key_values).items():
-                self._logger.record(name, value)
+        for source in self._sources:
+            found = self._guard.run(getattr(source, "__qualname__", repr(source)), source, step, key_values)
+            self._record(found or {})
+        for judge in self._judges:
+            self._record(judge(step, key_values))
         self.latest = Row(step, scalars(key_values))
         self.history.add(step, self.latest.values)
+
+    def _record(self, found: Mapping[str, Any]) -> None:
+        for name, value in found.items():
+            self._logger.record(name, value)
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from sb3_ext.callbacks.alerts.look import Look, RunFacts
 from sb3_ext.callbacks.alerts.rule import ActiveRule, Finding, Rule
+from sb3_ext.callbacks.guard import Guard
 
 __all__ = ["Alert", "Judge", "Tally", "Window"]
 
@@ -128,6 +129,7 @@ class Judge:
         self._cases = [_Case(rule.for_run(facts.algorithms, changes.get(rule.id, {}))) for rule in applying]
         self.tallies = {case.active.rule.id: case.tally for case in self._cases}
         self.look = Look(facts)
+        self._guard = Guard("Alert")
         #: Ids of the rules that the last row was judged by
         self.judged: list[str] = []
 
@@ -169,7 +171,7 @@ class Judge:
         look.metric, look.memory = metric, case.memory
         if metric:
             look.value = look.row[metric]
-        verdict = rule.check(look, numbers)
+        verdict = self._guard.run(rule.id, rule.check, look, numbers)
         if verdict is None:
             return None
         tally.judged += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
+from sb3_ext.callbacks.guard import Guard
 from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
 from sb3_ext.callbacks.metrics.collected import Collected, recent_transitions, thinned, whole_rollout
 from sb3_ext.callbacks.metrics.network_statistics import (
@@ -137,6 +138,7 @@ class Metrics(BaseCallback):
         self._observations: ObservationStatistics | None = None
         self._actions: ActionStatistics | None = None
         self._largest_entropy = math.inf
+        self._guard = Guard("Metrics")
 
     def _on_training_start(self) -> None:
         model, n_envs = self.model, self.training_env.num_envs
@@ -175,36 +177,40 @@ class Metrics(BaseCallback):
         self._has_rollout = isinstance(self.model, OnPolicyAlgorithm)
         if self._is_first_rollout:
             self._is_first_rollout = False
-            self._record_initial_policy()
+            for name, value in self._part(self._initial_policy).items():
+                self.logger.record(name, value)
 
     def _on_training_end(self) -> None:
         self._has_rollout = False
         last_row(self.logger, self.num_timesteps)
         self._is_training = False
 
-    def _record_initial_policy(self) -> None:
-        """Now, because the first row may be written after many updates."""
+    def _initial_policy(self) -> dict[str, float]:
+        """To be asked at once, because the first row may be written after many updates."""
         collected = self._collected()
         if not self.config.network or collected is None or not isinstance(self.model, OnPolicyAlgorithm):
-            return
-        sample = draw_sample(collected, self.model.rollout_buffer)
-        for name, value in initial_policy(self.model, sample).items():
-            self.logger.record(name, value)
+            return {}
+        return initial_policy(self.model, draw_sample(collected, self.model.rollout_buffer))
 
     def _complete_row(self, step: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
         if not self._is_training:
             return {}
-        found = {**entropy(values), **scaled_losses(self.model, values), **gradient_norms(self.model, values)}
+        found = self._part(entropy, values)
+        found |= self._part(scaled_losses, self.model, values) | self._part(gradient_norms, self.model, values)
         if step >= self.num_timesteps:  # a row may be about the past, when an evaluation has taken its time
-            found |= self._time(step, values)
+            found |= self._part(self._time, step, values)
         score = values.get("rollout/ep_rew_mean")
         if score is not None and self._efficiency is not None:
-            found |= self._efficiency.add(step, float(score))
+            found |= self._part(self._efficiency.add, step, float(score))
         if _OF_TRAINING in values:
             # Numbers that are not finite are for the alerts to tell, in words
             with np.errstate(all="ignore"):
-                found = {**self._collected_metrics(step, values), **found}
+                found = self._part(self._collected_metrics, step, values) | found
         return {name: value for name, value in found.items() if name not in values}
+
+    def _part(self, compute: Callable[..., dict[str, float]], *args: Any) -> dict[str, float]:
+        """What it computes: where one of them raises, the others are still there."""
+        return self._guard.run(compute.__qualname__.removeprefix("Metrics._"), compute, *args) or {}
 
     def _time(self, step: int, values: Mapping[str, Any]) -> dict[str, float]:
         model = self.model
@@ -238,16 +244,15 @@ class Metrics(BaseCallback):
         if collected is None or self._observations is None or self._actions is None:
             return metrics
         observations, actions = self._observations.sample(collected), self._actions.sample(collected)
-        metrics |= self._observations.describe(observations)
-        metrics |= self._actions.describe(actions)
+        metrics |= self._part(self._observations.describe, observations) | self._part(self._actions.describe, actions)
         if isinstance(self.model, OnPolicyAlgorithm):
             buffer = self.model.rollout_buffer
-            metrics |= value_statistics(buffer)
+            metrics |= self._part(value_statistics, buffer)
             estimate = -float(np.add.reduce(buffer.log_probs, axis=None)) / buffer.log_probs.size
             metrics["policy/entropy"] = min(estimate, self._largest_entropy)
         if self.config.network and self._budget.allows:
             with self._budget.spending():
-                metrics |= self._network_metrics(collected, values)
+                metrics |= self._part(self._network_metrics, collected, values)
         if self.config.histograms and time.perf_counter() >= self._next_histograms:
             self._next_histograms = time.perf_counter() + self.config.histogram_seconds
             self._record_histogram("env/obs_hist", observations)

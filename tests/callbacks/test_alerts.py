@@ -14,6 +14,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from sb3_ext import REINFORCE, A2CExt, PPOExt
 from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
 from sb3_ext.callbacks.alerts.config import AlertsConfig, read_alerts
+from sb3_ext.callbacks.alerts.rule import Rule
 from sb3_ext.callbacks.alerts.rules import RULES, metric_of
 from sb3_ext.callbacks.alerts.summary import AlertCount, read_alert_counts
 from sb3_ext.callbacks.metrics.callback import Metrics
@@ -106,6 +107,19 @@ def test_an_alert_that_is_over_is_0_and_its_share_falls():
     rows, _ = train(PPOExt, "CartPole-v1", 64 * 6, alerts, **SMALL)
     assert [row["alert/short"] for row in rows if "time/iterations" in row] == [1, 1, 1, 0, 0, 0]
     assert [count.share for count in alerts.summary() if count.id == "short"] == [0.5]
+
+
+def test_a_rule_that_raises_is_reported_once_and_the_others_go_on():
+    def check(look, numbers):
+        raise ZeroDivisionError("no rows")
+
+    added = (Rule("faulty", ("time/iterations",), "it raises", "", check), *read_alerts({"add": ALWAYS}).added)
+    alerts = Alerts.from_config(AlertsConfig(added=added), verbose=0)
+    with pytest.warns(UserWarning, match="Alert faulty raised ZeroDivisionError: no rows. It is switched") as warned:
+        rows, model = train(PPOExt, "CartPole-v1", 64 * 4, alerts, **SMALL)
+    assert sum("faulty" in str(warning.message) for warning in warned) == 1
+    assert model.num_timesteps == 64 * 4
+    assert [row["alert/always"] for row in rows if "time/iterations" in row] == [1] * 4
 
 
 def test_what_never_fired_is_not_in_the_row():

@@ -11,9 +11,11 @@ from recorded_training import ACTIONS, ENV, TIME, VALUES, Steady, make_model, re
 from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ext import PPOExt
 from sb3_ext.callbacks.metrics.callback import Metrics, MetricsConfig, read_metrics
+from sb3_ext.callbacks.rows import rows_of
 
 
 @pytest.mark.parametrize("algorithm", [PPO, PPOExt, DQN, SAC])
@@ -169,3 +171,35 @@ def test_what_a_config_says_becomes_a_callback():
 def test_what_is_written_wrongly_gets_an_error_that_helps(written, error, message):
     with pytest.raises(error, match=message):
         read_metrics(written)
+
+
+class _AsksNoDistribution(ActorCriticPolicy):
+    """A user's policy, with what training needs and no more."""
+
+    def get_distribution(self, obs):
+        raise NotImplementedError("not needed for training")
+
+
+def test_a_metric_that_raises_is_reported_once_and_the_others_go_on():
+    env = make_vec_env(lambda: RandomEnv(OBSERVATION_SPACES["Box"], ACTION_SPACES["Discrete"]), 2)
+    model = PPO(_AsksNoDistribution, env, n_steps=16, batch_size=16, n_epochs=1, seed=0, device="cpu")
+    with pytest.warns(UserWarning, match="not needed for training") as warned:
+        rows = rows_of_training(model, steps=96).rows
+    assert len({str(warning.message) for warning in warned}) == len(warned)
+    assert model.num_timesteps == 96
+    assert all("rollout/value_error" in row for row in rows if "time/fps" in row)
+
+
+def test_a_source_of_rows_that_raises_ends_no_training():
+    class Faulty(BaseCallback):
+        def _on_training_start(self):
+            rows_of(self.logger).add_source(lambda step, values: {"custom/share": 1 / 0})
+
+        def _on_step(self):
+            return True
+
+    model = make_model(PPO)
+    with pytest.warns(UserWarning, match="ZeroDivisionError") as warned:
+        rows_of_training(model, steps=96, callbacks=[Faulty()])
+    assert sum("ZeroDivisionError" in str(warning.message) for warning in warned) == 1
+    assert model.num_timesteps == 96
