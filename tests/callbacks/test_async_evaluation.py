@@ -129,11 +129,14 @@ def test_training_goes_on_meanwhile_and_is_not_changed(capsys):
     assert (f"still running: {evaluation.skipped}." in said) == (evaluation.skipped > 0)
 
 
-def test_statistics_are_those_of_the_snapshot(tmp_path):
+@pytest.mark.parametrize("on_new_best", [None, SaveNormalization])
+def test_statistics_are_those_of_the_snapshot(tmp_path, on_new_best):
     model = PPO("MlpPolicy", make_normalized(0.1), n_steps=64, batch_size=32, learning_rate=0.01, seed=0, device="cpu")
     make_env = partial(make_normalized, training=False, norm_reward=False)
     settings = dict(every=70, episodes=1, process=True, busy="wait", final=False, verbose=0)
-    evaluation = Evaluation(make_env=make_env, folder=tmp_path, **settings)
+    # SaveNormalization itself saves those of the step at which the result arrives
+    called = on_new_best and on_new_best()
+    evaluation = Evaluation(make_env=make_env, folder=tmp_path, callback_on_new_best=called, **settings)
     model.learn(140, callback=[evaluation, SaveNormalization()])
     best = PPO.load(tmp_path / "best_model", device="cpu")
     statistics = load_statistics(tmp_path / "best_model", make_drifting())

@@ -281,6 +281,13 @@ def test_nan_is_told_with_the_step_where_it_began(tmp_path):
     assert ["train/loss", "NaN", "NaN", "", "", "2", "!!"] in table
 
 
+@pytest.mark.parametrize(("score", "said"), [(474.99, "was not reached"), (475.0, "at or above the threshold of 475")])
+def test_a_score_equal_to_the_threshold_reaches_it(tmp_path, score, said):
+    report = make_report(zoo_run(tmp_path / "CartPole-v1_1", np.minimum(np.linspace(20, 900, 50), score)))
+    assert said in report.split("## ")[0]
+    assert ("From step 54,000 of 100,000 on, the score was" in report) == (score == 475.0)
+
+
 def test_one_lucky_episode_does_not_reach_a_threshold(tmp_path):
     folder = tmp_path / "FrozenLake-v1_1"
     folder.mkdir()

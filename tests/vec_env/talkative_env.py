@@ -18,7 +18,10 @@ N_ENVS = 7
 
 
 class TalkativeEnv(RandomEnv):
-    """Random, with all that an environment may tell: infos of some steps and of resets, rewards that recall actions."""
+    """
+    Random, with all that an environment may tell: infos of some steps and of resets, rewards that recall actions, and
+    every fourth episode terminates at its time limit.
+    """
 
     render_mode = "rgb_array"
     colour = 3
@@ -30,6 +33,7 @@ class TalkativeEnv(RandomEnv):
 
     def step(self, action):
         obs, reward, terminated, truncated, _ = super().step(action)
+        truncated = truncated or (terminated and self._episode % 4 == 0)
         reward += float(np.sum(self.last_action))
         self.last_action = action
         info = {"step": self._step, "obs": obs} if self._step % 3 == 0 else {}

@@ -107,6 +107,16 @@ def test_a_new_episode_begins_in_the_step_that_ends_the_old_one():
             assert all(np.abs(info["terminal_observation"]).max() > 0.5 for info in infos)
 
 
+def test_a_fall_in_the_last_step_is_a_termination_and_no_truncation():
+    vec_env = make(n_envs=2, max_episode_steps=3)
+    for step in range(1, 4):
+        if step == 3:
+            vec_env.set_attr("state", [2.39, 5.0, 0.0, 0.0], indices=0)
+        _, _, dones, infos = vec_env.step(np.array([1, 1]))
+    assert dones.all()
+    assert [info["TimeLimit.truncated"] for info in infos] == [False, True]
+
+
 def test_the_same_seed_gives_the_same_episodes_and_copies_differ():
     def play(seed):
         vec_env = make(seed)

@@ -71,6 +71,14 @@ def taken_actions(env, action, n_steps=4000):
     return np.array(env.unwrapped.actions)
 
 
+@pytest.mark.parametrize("space", [spaces.Discrete(3, start=5), spaces.MultiDiscrete([2, 3], start=[4, -1])])
+def test_random_actions_are_all_those_of_a_space_that_does_not_start_at_zero(space):
+    taken = taken_actions(ActionNoise(CountingEnv(space), probability=1.0), space.sample(), n_steps=200)
+    sizes = np.atleast_1d(space.n if isinstance(space, spaces.Discrete) else space.nvec)
+    expected = [np.arange(start, start + size) for start, size in zip(np.atleast_1d(space.start), sizes, strict=True)]
+    np.testing.assert_equal([np.unique(column) for column in taken.reshape(200, -1).T], expected)
+
+
 @pytest.mark.parametrize("std", [0.1, [0.1, 0.0]])
 def test_noise_of_a_box_has_the_wanted_deviation(std):
     taken = taken_actions(ActionNoise(CountingEnv(ACTION_SPACES["Box"]), std=std), np.array([0.2, -0.2], np.float32))

@@ -14,12 +14,19 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
-from sb3_ext.zoo.options import ExtOptions, read_options
+from sb3_ext.zoo.options import OUR_DEFAULTS, ExtOptions, read_options
 from sb3_ext.zoo.vec_envs import choose_processes
 
 
 def test_nothing_written_gives_the_defaults():
     assert read_options(None) == ExtOptions() == read_options({})
+
+
+@pytest.mark.parametrize("topic", OUR_DEFAULTS)
+def test_what_is_on_by_default_can_be_switched_off(topic):
+    options = read_options({topic: False}, OUR_DEFAULTS)
+    assert getattr(options, topic) is None
+    assert all(getattr(options, other) == value for other, value in OUR_DEFAULTS.items() if other != topic)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +98,23 @@ def test_the_command_lines_choice_of_environments_goes_first(tmp_path):
     _, model = set_up(tmp_path, "CartPole-v1", {"n_envs": 2, "n_steps": 128}, vec_env_type="subproc")
     assert type(model.env.unwrapped) is SubprocVecEnv
     model.env.close()
+
+
+@pytest.mark.parametrize(
+    ("algo", "section", "command_line", "used"),
+    [
+        ("ppo_ext", {}, {}, True),
+        ("ppo_ext", {}, {"eval_env_kwargs": {}}, False),
+        ("ppo", {"ext": {"native": False}}, {}, True),
+        ("ppo", {}, {}, False),
+    ],
+    ids=["ours", "the command line goes first", "stock that asks for it", "stock"],
+)
+def test_evaluation_is_in_the_task_of_the_file(tmp_path, algo, section, command_line, used):
+    hyperparams = {"env_kwargs": {"sutton_barto_reward": True}, **section}
+    manager, _ = set_up(tmp_path, "CartPole-v1", hyperparams, algo, **command_line)
+    (spec,) = manager.create_envs(1, eval_env=True, no_log=True).get_attr("spec")
+    assert spec.kwargs.get("sutton_barto_reward", False) is used
 
 
 def test_normalisation_goes_on_top_of_a_native_environment(tmp_path):

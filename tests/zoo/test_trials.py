@@ -7,6 +7,8 @@ import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 from rl_zoo3 import exp_manager
 
+from sb3_ext.zoo.samplers import convert_ppo_ext_params, sample_ppo_ext_params
+
 
 @pytest.fixture
 def storage(tmp_path):
@@ -21,7 +23,7 @@ def study(storage):
     return study
 
 
-def read(storage, study_name, trial_id):
+def read(storage, study_name, trial_id, **kwargs):
     manager = exp_manager.ExperimentManager(
         argparse.Namespace(),
         "ppo_ext",
@@ -30,6 +32,7 @@ def read(storage, study_name, trial_id):
         storage=storage,
         study_name=study_name,
         trial_id=trial_id,
+        **kwargs,
     )
     return manager.read_hyperparameters()
 
@@ -45,6 +48,16 @@ def read(storage, study_name, trial_id):
 def test_a_mistake_is_told(study, storage, study_name, trial_id, said):
     with pytest.raises(ValueError, match=said):
         read(storage, study_name, trial_id)
+
+
+@pytest.mark.parametrize("trial_id", [0, 1])
+def test_the_command_lines_hyperparameters_beat_those_of_a_trial(storage, trial_id):
+    study = optuna.create_study(storage=storage, study_name="mine")
+    study.optimize(lambda trial: sample_ppo_ext_params(trial, 2, 1, {})["gamma"], n_trials=2)
+    hyperparams, _ = read(storage, "mine", trial_id, hyperparams={"learning_rate": 0.5})
+    sampled = convert_ppo_ext_params(study.trials[trial_id].params)
+    assert hyperparams["learning_rate"] == 0.5
+    assert hyperparams["gamma"] == sampled["gamma"]
 
 
 def test_a_trial_needs_its_study():
