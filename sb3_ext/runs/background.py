@@ -10,6 +10,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from sb3_ext.common.process_start import starting_process
 from sb3_ext.runs.child_process import ChildProcess, Outcome
 
 __all__ = ["BackgroundProcess", "Outcome"]
@@ -32,6 +33,7 @@ class BackgroundProcess:
         self._outcomes: deque[Outcome] = deque()
         self._changed = threading.Condition()
         self._is_working = False
+        self._n_closed = 0
         self._thread: threading.Thread | None = None
         self._child: ChildProcess | None = None
         self.n_dropped = 0
@@ -52,7 +54,7 @@ class BackgroundProcess:
         :return: the process, which is started if it isn't there
         :raises OSError: when it can't be started
         """
-        with self._changed:
+        with starting_process():
             if self._child is None or self._child.is_closed:
                 self._child = ChildProcess(self, self._name)
             return self._child
@@ -102,6 +104,7 @@ class BackgroundProcess:
         """End the process, whatever it is doing. A new job would start another one."""
         with self._changed:
             self._waiting.clear()
+            self._n_closed += 1
             child, thread = self._child, self._thread
         if child is not None:
             child.close()
@@ -109,16 +112,23 @@ class BackgroundProcess:
             thread.join(1.0)  # it sees the end of the process
 
     def _next_job(self) -> tuple[ChildProcess, str, bytes] | None:
-        with self._changed:
-            while self._waiting:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._thread = None
+                    return None
                 self._is_working = True
                 key, job = self._waiting.popitem(last=False)
-                try:
-                    return self.start(), key, job
-                except OSError as error:
-                    self._finish(Outcome(key, error=f"the {self._name} can't be started: {error}"))
-            self._thread = None
-            return None
+                n_closed = self._n_closed
+            # Without the lock: training may submit a job meanwhile, and must not wait
+            try:
+                child = self.start()
+            except OSError as error:
+                self._finish(Outcome(key, error=f"the {self._name} can't be started: {error}"))
+                continue
+            if n_closed != self._n_closed:
+                child.close()
+            return child, key, job
 
     def _finish(self, outcome: Outcome) -> None:
         with self._changed:

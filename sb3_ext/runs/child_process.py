@@ -25,6 +25,8 @@ from typing import IO, Any
 import cloudpickle  # type: ignore[import-untyped]
 import gymnasium as gym
 
+from sb3_ext.common.process_start import starting_process
+
 __all__ = ["ChildProcess", "Outcome", "serve"]
 
 #: The first thing that it does is to step back. The working directory is in its path only where it is in ours
@@ -71,9 +73,10 @@ class ChildProcess:
         self._name = name
         self._specs = _registered_specs()
         self._stderr = tempfile.TemporaryFile(buffering=0)
-        self._connection, theirs = Pipe()
-        with theirs:
-            self._process = _start(theirs.fileno(), self._stderr)
+        with starting_process():
+            self._connection, theirs = Pipe()
+            with theirs:
+                self._process = _start(theirs.fileno(), self._stderr)
         #: Its number in the system
         self.pid = self._process.pid
         #: Ends it, whatever it is doing; also at exit

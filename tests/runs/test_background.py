@@ -4,8 +4,10 @@ import gc
 import math
 import os
 import signal
+import subprocess
 import threading
 import time
+from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
@@ -125,6 +127,49 @@ def test_it_ends_with_its_owner_and_not_with_a_fork_of_it():
     gc.collect()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.fixture
+def slow_start(monkeypatch):
+    """Popen's pipe is open and its process not there yet, for as long as ``until`` is not set."""
+    fork_exec = subprocess._fork_exec
+    gate = SimpleNamespace(inside=threading.Event(), until=threading.Event(), is_over=False)
+
+    def wait_and_start(*args):
+        gate.inside.set()
+        gate.until.wait(10)
+        gate.is_over = True
+        return fork_exec(*args)
+
+    monkeypatch.setattr(subprocess, "_fork_exec", wait_and_start)
+    return gate
+
+
+def test_a_new_job_does_not_wait_for_the_process_to_start(slow_start):
+    process = BackgroundProcess()
+    process.submit("first", os.getpid)
+    assert slow_start.inside.wait(60)
+    process.submit("second", os.getpid)
+    assert process.is_busy
+    assert not slow_start.is_over
+    slow_start.until.set()
+    process.close()
+
+
+def test_a_fork_waits_until_a_process_has_started_and_does_not_inherit_its_pipes(slow_start):
+    process = BackgroundProcess()
+    process.submit("pid", os.getpid)
+    assert slow_start.inside.wait(60)
+    threading.Timer(0.1, slow_start.until.set).start()
+    fork = os.fork()
+    if fork == 0:
+        time.sleep(30)  # with the pipe, Popen would wait as long
+        os._exit(0)
+    process.start()
+    os.kill(fork, signal.SIGKILL)
+    _, status = os.waitpid(fork, 0)
+    process.close()
+    assert os.WIFSIGNALED(status), "it had ended before"
 
 
 def test_closing_ends_it_at_once():
