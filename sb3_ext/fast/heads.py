@@ -148,7 +148,8 @@ class GaussianHead(Head):
         self._deviations = actions - outputs.numpy()
         self._inverse_variance = np.exp(-2 * log_std)
         constant = np.float32(log_std.sum() + 0.5 * math.log(2 * math.pi) * len(log_std))
-        log_prob = -0.5 * (self._deviations**2 @ self._inverse_variance) - constant
+        # Not `@`, here and below: NumPy's BLAS would use all cores for it, see mlp_policy.py
+        log_prob = -0.5 * np.einsum("ij,j->i", self._deviations**2, self._inverse_variance) - constant
         entropy = np.full(len(outputs), constant + 0.5 * len(log_std), np.float32)
         return log_prob, entropy
 
@@ -156,7 +157,7 @@ class GaussianHead(Head):
         scaled = self._deviations * self._inverse_variance
         squares = scaled * self._deviations
         gradient = self._log_std_gradient.numpy()
-        np.copyto(gradient, log_prob_gradient @ (squares - 1) + entropy_gradient * len(squares))
+        np.copyto(gradient, np.einsum("i,ij->j", log_prob_gradient, squares - 1) + entropy_gradient * len(squares))
         return th.from_numpy(scaled * log_prob_gradient[:, None])
 
 

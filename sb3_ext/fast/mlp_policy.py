@@ -20,8 +20,9 @@ from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
 
 __all__ = ["FastMlpPolicy"]
 
-#: Environments up to which acting is faster in NumPy.
-_FEW = 32
+#: Up to so many environments, acting is faster in NumPy, where a layer has no more weights than this: beyond, NumPy's
+#: BLAS uses all cores, whatever torch was told, and its threads wait for each other when the machine is busy.
+_FEW, _NARROW = 32, 8192
 
 
 class FastMlpPolicy(FastPolicy):
@@ -36,6 +37,8 @@ class FastMlpPolicy(FastPolicy):
         workspace = Workspace()
         self._actor = Mlp(*_layers(extractor.policy_net, policy.action_net), workspace)
         self._critic = Mlp(*_layers(extractor.value_net, policy.value_net), workspace)
+        weights = [layer.weight.numel() for layer in _layers(extractor.policy_net, policy.action_net)[0]]
+        self._few = _FEW if max(weights) <= _NARROW else 0
         # PopArt's head is a linear layer whose output is scaled to the returns' units
         self._popart = policy.value_net if isinstance(policy.value_net, PopArtHead) else None
         self._is_one_hot = isinstance(policy.observation_space, spaces.Discrete)
@@ -72,7 +75,7 @@ class FastMlpPolicy(FastPolicy):
     def _outputs(self, observations: th.Tensor) -> th.Tensor:
         """The actor's, for one observation of each environment."""
         rows = self._rows(observations)
-        if len(rows) <= _FEW:
+        if len(rows) <= self._few:
             return th.from_numpy(self._actor.forward_few(rows.numpy()))
         return self._actor.forward(rows)
 
