@@ -92,20 +92,20 @@ def _run_traced(copy: Path, test_file: str, result: Path) -> int:
     return code
 
 
-def test_files(package: str) -> list[str]:
+def test_files(copy: Path, package: str) -> list[str]:
     """:return: the files with tests that may cover a package"""
     files: list[Path] = []
     for name in (package, *PACKAGES[package][1]):
-        place = ROOT / "tests" / name
+        place = copy / "tests" / name
         files += [place] if place.is_file() else sorted(place.glob("test_*.py"))
-    return [str(file.relative_to(ROOT)) for file in dict.fromkeys(files)]
+    return [str(file.relative_to(copy)) for file in dict.fromkeys(files)]
 
 
-def is_made_for(test_file: str, path: str) -> bool:
+def is_made_for(copy: Path, test_file: str, path: str) -> bool:
     """:return: whether a test file has a module's name, or imports it"""
     module = Path(path)
     dotted = ".".join(module.with_suffix("").parts).removeprefix("sb3_ext.")
-    text = (ROOT / test_file).read_text()
+    text = (copy / test_file).read_text()
     mirrors = Path(test_file).stem == f"test_{module.stem}" and module.parts[-2] in Path(test_file).parts
     return mirrors or f"sb3_ext.{dotted} import" in text
 
@@ -117,7 +117,7 @@ def try_mutant(mutant: Mutant, tests: dict[str, dict[str, Any]], copy: Path) -> 
     :param copy: a copy of the project
     """
     covering = {test for test, facts in tests.items() if _runs(facts["lines"], mutant)}
-    made_for = {file for file in {test.split("::")[0] for test in tests} if is_made_for(file, mutant.path)}
+    made_for = {file for file in {test.split("::")[0] for test in tests} if is_made_for(copy, file, mutant.path)}
     others = [test for test in tests if test not in covering and test.split("::")[0] in made_for]
     # Coverage does not see the processes that a test starts
     chosen = sorted(covering, key=lambda test: tests[test]["seconds"]) + others or list(tests)
@@ -241,7 +241,7 @@ def main() -> None:
         tests: dict[str, dict[str, Any]] = {}
         for package in dict.fromkeys(package for package, _ in work):
             tests[package] = {}
-            for file in test_files(package):
+            for file in test_files(copy, package):
                 tests[package].update(known.of_file(file, copy))
         jobs = []
         for job in range(arguments.jobs):

@@ -19,6 +19,7 @@ from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.gradients import optimize_apart
 from sb3_ext.common.names import check_choice, extends
+from sb3_ext.common.options import read_whole
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
 from sb3_ext.fast.algorithm import FastAlgorithm
@@ -141,6 +142,8 @@ class REINFORCE(FastAlgorithm, ExtAlgorithm):
         check_choice("normalize_returns", self.normalize_returns, NORMALIZATIONS)
         if self.batch_size is not None and self.batch_size < 2:
             raise ValueError(f"batch_size={self.batch_size} must be at least 2, or None for one step on all samples.")
+        if self.max_episode_steps is not None:
+            self.max_episode_steps = read_whole("max_episode_steps", self.max_episode_steps)
         if self._initial("vf_coef") == 0 and (self.baseline == "value" or self.max_episode_steps is not None):
             raise ValueError(
                 "baseline='value' and max_episode_steps need a value function, and vf_coef=0 trains none: set vf_coef "

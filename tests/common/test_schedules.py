@@ -62,6 +62,13 @@ def test_lin_is_what_rl_zoo_makes_of_it(start, progress_remaining):
     assert parse_schedule("x", f"lin_{start!r}")(progress_remaining) == SimpleLinearSchedule(start)(progress_remaining)
 
 
+@pytest.mark.parametrize("written", ["lin_0.5", {"start": 0.5}, [[0, 0.5], [1, 0.0]]])
+def test_a_training_that_goes_on_past_its_end_stays_at_the_last_value(written):
+    schedule = parse_schedule("x", written)
+    schedule.bind(100)
+    assert (schedule(0.0), schedule(-0.2), schedule.at(150, 100)) == (0.0, 0.0, 0.0)
+
+
 def test_warmup_rises_from_zero():
     schedule = parse_schedule("x", {"start": 1.0, "end": 0.0, "warmup": 100})
     assert [schedule.at(step, 1000) for step in (0, 50)] == [0.0, 0.5]
@@ -155,7 +162,8 @@ def test_every_number_may_be_a_schedule_and_ends_where_it_should(algorithm):
     assert model._current_progress_remaining == 0
     logged = model.logger.name_to_value
     assert (model.ent_coef, model.vf_coef, model.max_grad_norm, model.gamma) == pytest.approx((0.0, 0.25, 0.5, 0.99))
-    assert model.rollout_buffer.gamma == pytest.approx(0.99)
+    buffer = model.rollout_buffer
+    assert (buffer.gamma, buffer.gae_lambda) == pytest.approx((0.99, 1.0 if algorithm is REINFORCE else 0.8))
     assert model.policy.optimizer.param_groups[0]["lr"] == pytest.approx(1e-4)
     for name in {**ALL[algorithm], **COMMON}:
         if name not in ("n_steps", "batch_size", "n_epochs"):

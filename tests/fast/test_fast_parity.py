@@ -46,9 +46,14 @@ def assert_close(ours, theirs):
         {"policy_kwargs": {"net_arch": {"pi": [16], "vf": [32, 8]}, "activation_fn": th.nn.ReLU}},
         {"policy_kwargs": {"net_arch": []}},
         {"policy_kwargs": {"optimizer_class": th.optim.RMSprop}},
+        {"policy_kwargs": {"optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": 0.1}}},
+        {"policy_kwargs": {"optimizer_kwargs": {"weight_decay": 0.1}}},
+        {"policy_kwargs": {"optimizer_kwargs": {"betas": (0.6, 0.9), "eps": 1e-3}}, "max_grad_norm": 0.05},
+        {"policy_kwargs": {"share_features_extractor": False}, "vf_coef": 0.1, "gae_lambda": 0.7, "gamma": 0.9},
     ],
-    ids=["defaults", "value_clipping", "schedules", "stub", "target_kl", "networks", "no_hidden", "rmsprop"],
-)
+    ids=["defaults", "value_clipping", "schedules", "stub", "target_kl", "networks", "no_hidden", "rmsprop", "adamw",
+         "adam_decay", "adam_options", "unshared"],
+)  # fmt: skip
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
 def test_the_parameters_are_those_of_ppo_after_several_updates(env, kwargs):
     ours, stock = (make(algorithm, env, **{**PPO_SETTINGS, **kwargs}).learn(256) for algorithm in (PPOExt, PPO))
@@ -87,7 +92,12 @@ def test_reinforce_from_images_is_the_same_on_both_paths():
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "kwargs"), [(REINFORCE, {"n_steps": 64, "batch_size": 32}), (A2CExt, {"n_steps": 8})]
+    ("algorithm", "kwargs"),
+    [
+        (REINFORCE, {"n_steps": 64, "batch_size": 32}),
+        (REINFORCE, {"n_steps": 16, "ent_coef": 0.05, "vf_coef": 0.2, "learning_rate": 1e-2, "max_grad_norm": 0.1}),
+        (A2CExt, {"n_steps": 8}),
+    ],
 )
 def test_the_other_algorithms_are_the_same_on_both_paths(algorithm, kwargs):
     fast, plain = (make(partial(algorithm, fast=fast), "CartPole-v1", **kwargs).learn(1024) for fast in (True, False))
@@ -101,9 +111,16 @@ def test_the_parameters_are_those_of_ppo_from_numbered_states():
     assert_close(ours, stock)
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "Pendulum-v1"])
-def test_normalised_values_are_the_same_on_both_paths(env):
-    kwargs = {**PPO_SETTINGS, "normalize_values": True}
+@pytest.mark.parametrize(
+    ("env", "kwargs"),
+    [
+        ("CartPole-v1", {"clip_range_vf": 0.05, "learning_rate": 1e-2}),
+        ("FrozenLake-v1", {}),
+        ("Pendulum-v1", {"clip_range_vf": 0.05, "value_loss": "huber", "ent_coef": 0.01}),
+    ],
+)
+def test_normalised_values_are_the_same_on_both_paths(env, kwargs):
+    kwargs = {**PPO_SETTINGS, "normalize_values": True, **kwargs}
     fast, plain = (make(partial(PPOExt, fast=fast), env, **kwargs).learn(512) for fast in (True, False))
     assert fast.fast_policy is not None
     assert_close(fast, plain)

@@ -40,7 +40,7 @@ class Collector:
             for env in np.flatnonzero(dones):
                 self._left[env] = self._remaining[env].pop(0)
             self._starts = dones
-        self.buffer.compute_returns_and_advantage(th.full((self.n_envs, 1), last_value), dones)
+        self.buffer.compute_returns_and_advantage(th.ones(self.n_envs, 1) * last_value, dones)
         batches = list(self.buffer.get())
         return {
             int(obs): float(ret)
@@ -102,6 +102,27 @@ def test_a_long_episode_is_given_out_in_bootstrapped_parts():
     assert returns[3] == pytest.approx(1 + GAMMA * 10.0)
     assert returns[0] == pytest.approx(1 + GAMMA * (1 + GAMMA * (1 + GAMMA * (1 + GAMMA * 10.0))))
     assert collector.buffer.n_waiting == 0
+
+
+def test_the_short_start_of_an_episode_waits_even_after_a_long_one():
+    collector = Collector([[5, 100]], n_steps=6, max_episode_steps=4)
+    returns = collector.collect(last_value=10.0)
+    assert [returns[step] for step in range(5)] == pytest.approx(whole_episode(5))
+    assert len(returns) == 5
+    assert collector.buffer.n_waiting == 1
+
+
+def test_an_episode_that_ends_at_the_largest_length_is_not_bootstrapped():
+    collector = Collector([[4, 100]], n_steps=2, max_episode_steps=4)
+    collector.collect(last_value=10.0)
+    returns = collector.collect(last_value=10.0)
+    assert [returns[step] for step in range(4)] == pytest.approx(whole_episode(4))
+
+
+def test_environments_are_bootstrapped_from_their_own_values():
+    collector = Collector([[100], [100]], n_steps=2, max_episode_steps=2)
+    returns = collector.collect(last_value=th.tensor([[10.0], [20.0]]))
+    assert [returns[2], returns[3]] == pytest.approx([1 + GAMMA * 10.0, 1 + GAMMA * 20.0])
 
 
 def test_minibatches_split_the_steps_evenly():
