@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 
 import numpy as np
@@ -46,7 +45,7 @@ class MinibatchMetrics:
 
     def mean(self, name: str) -> float:
         values = self._values[name]
-        return sum(values) / len(values) if values else math.nan
+        return sum(values) / len(values)
 
     def max(self, name: str) -> float:
         return float(np.max(self._values[name]))
