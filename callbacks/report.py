@@ -27,6 +27,7 @@ from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.run_folder import folder_of_training
+from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
 from sb3_ext.runs.atomic import replacing
 from sb3_ext.runs.run_files import TRAINING_FILE
@@ -215,7 +216,7 @@ class _Ending:
 
     def _save(self, training: Mapping[str, Any]) -> None:
         with replacing(self._folder / TRAINING_FILE) as unfinished:
-            unfinished.write_text(f"{json.dumps(training, indent=2)}\n", encoding="utf-8")
+            unfinished.write_text(mask_passwords(f"{json.dumps(training, indent=2)}\n"), encoding="utf-8")
 
     def _at_exit(self) -> None:
         if os.getpid() != self._pid:

@@ -23,9 +23,10 @@ from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
 from sb3_ext.callbacks.tracking.dashboard import dashboard, make_workspace
 from sb3_ext.callbacks.tracking.files import RunFiles
-from sb3_ext.callbacks.tracking.run_config import algorithm_name, describe_run, env_id_of
+from sb3_ext.callbacks.tracking.run_config import algorithm_name, describe_run, env_id_of, plain
 from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
+from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.runs.atomic import replacing
 
 if TYPE_CHECKING:
@@ -131,6 +132,9 @@ class Tracking(BaseCallback):
         self._writer = WandbWriter(run, synced)
         if given is not None:
             self._warn_of_unused_options(given)
+            # RL Zoo's --track has put all arguments there, also --storage with its password
+            masked = {name: plain(value) for name, value in given.config.items() if plain(value) != value}
+            run.config.update(masked, allow_val_change=True)
         run.config.update(describe_run(self.model, algo, env_id, self._hyperparams), allow_val_change=True)
         folder = self._folder or self._folder_of_evaluation()
         self._files = None
@@ -146,17 +150,18 @@ class Tracking(BaseCallback):
         run_id = os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4)
         # The table and the report show the numbers already
         settings = wandb.Settings(max_end_of_run_history_metrics=0, max_end_of_run_summary_metrics=0)
-        return wandb.init(
-            project=config.chosen_project,
-            entity=config.entity,
-            group=config.group,
-            tags=config.tags or None,
-            mode=config.mode,  # type: ignore[arg-type]
-            notes=config.notes,
-            id=run_id,
-            name=config.name or f"{algo}-{run_id}",
-            settings=settings,
-        )
+        with masked_command_line():  # W&B uploads it
+            return wandb.init(
+                project=config.chosen_project,
+                entity=config.entity,
+                group=config.group,
+                tags=config.tags or None,
+                mode=config.mode,  # type: ignore[arg-type]
+                notes=config.notes,
+                id=run_id,
+                name=config.name or f"{algo}-{run_id}",
+                settings=settings,
+            )
 
     def _warn_of_unused_options(self, run: Run) -> None:
         options = ("project", "entity", "group", "notes", "name", "mode")
@@ -213,7 +218,8 @@ class Tracking(BaseCallback):
             try:
                 part(at_the_end)
             except Exception as error:
-                warnings.warn(f"W&B did not get all of the run: {type(error).__name__}: {error}", stacklevel=2)
+                message = mask_passwords(f"{type(error).__name__}: {error}")
+                warnings.warn(f"W&B did not get all of the run: {message}", stacklevel=2)
 
     def _log_files(self, at_the_end: bool) -> None:
         if self._files is not None:
@@ -255,7 +261,7 @@ class Tracking(BaseCallback):
         if self._run is None or now < self._alerted.get(rule, 0.0):
             return
         self._alerted[rule] = now + _ALERT_EVERY
-        self._run.alert(title[:63], text, level="WARN", wait_duration=_ALERT_EVERY)
+        self._run.alert(title[:63], mask_passwords(text), level="WARN", wait_duration=_ALERT_EVERY)
 
     def _on_training_end(self) -> None:
         last_row(self.logger, self.num_timesteps)
@@ -286,7 +292,8 @@ class Tracking(BaseCallback):
             if interrupted:
                 run.summary["end"] = "interrupted"
             else:
-                run.summary["end"] = "complete" if error is None else f"{type(error).__name__}: {error}"[:300]
+                end = "complete" if error is None else mask_passwords(f"{type(error).__name__}: {error}")
+                run.summary["end"] = end[:300]
             run.finish(exit_code=_CTRL_C if interrupted else int(error is not None))
 
     def _at_exit(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sb3_ext.callbacks.tracking.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, zip_run
+from sb3_ext.callbacks.tracking.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, masked_lines, zip_run
 from sb3_ext.callbacks.tracking.writer import WandbWriter
 from sb3_ext.runs.checkpoint import BEST, Checkpoint, find_checkpoints, steps_of_model
 from sb3_ext.runs.normalization import matching_statistics
@@ -125,7 +125,11 @@ class RunFiles:
         artifact = wandb.Artifact(f"{name}-{self._run.id}", type=kind, metadata=metadata)
         for path in files:
             # A copy is made: the file may change or go before it was sent
-            artifact.add_file(str(path), name=path.name)
+            if path.suffix in (".json", ".yml"):
+                with artifact.new_file(path.name, "wb") as file:
+                    file.writelines(masked_lines(path))
+            else:
+                artifact.add_file(str(path), name=path.name)
         self._run.log_artifact(artifact, aliases=aliases)
 
     def _videos(self) -> list[Path]:

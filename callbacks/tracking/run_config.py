@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-__all__ = ["algorithm_name", "describe_run", "env_id_of"]
+from sb3_ext.common.clean_text import mask_passwords
+
+__all__ = ["algorithm_name", "describe_run", "env_id_of", "plain"]
 
 _PACKAGES = ("sb3-ext", "stable-baselines3", "sb3-contrib", "rl_zoo3", "gymnasium", "torch", "numpy", "wandb")
 #: Parameters of an algorithm that say nothing about how it learns, or that are told elsewhere
@@ -68,7 +70,7 @@ def describe_run(
         "normalize_reward": bool(normalize is not None and normalize.norm_reward),
         "hyperparams": plain(_hyperparams_of(model) if hyperparams is None else hyperparams),
         "versions": _versions(),
-        "command": " ".join(sys.orig_argv),
+        "command": mask_passwords(" ".join(sys.orig_argv)),
     }
 
 
@@ -77,10 +79,12 @@ def plain(value: Any) -> Any:
     :param value: of a hyperparameter
     :return: the same in numbers, texts, lists and dicts
     """
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, str):
+        return mask_passwords(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence | set):
@@ -88,7 +92,7 @@ def plain(value: Any) -> Any:
     if inspect.isclass(value) or inspect.isroutine(value):
         return value.__qualname__
     # Without the address in memory, which would make each run a different one
-    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
+    return re.sub(r" at 0x[0-9a-f]+", "", mask_passwords(str(value)))
 
 
 def _hyperparams_of(model: BaseAlgorithm) -> dict[str, Any]:

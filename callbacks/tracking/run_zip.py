@@ -15,18 +15,32 @@ import stat
 import tempfile
 import warnings
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-__all__ = ["RUN_FILE", "ZIP_NAME", "ZIP_TYPE", "ZippedRun", "download_run", "leads_out", "unpack_run", "zip_run"]
+from sb3_ext.common.clean_text import mask_passwords
+
+__all__ = [
+    "RUN_FILE",
+    "ZIP_NAME",
+    "ZIP_TYPE",
+    "ZippedRun",
+    "download_run",
+    "leads_out",
+    "masked_lines",
+    "unpack_run",
+    "zip_run",
+]
 
 #: In a run folder: where the run is on W&B
 RUN_FILE = "tracking.json"
 #: Name and type of the artifact's file
 ZIP_NAME, ZIP_TYPE = "run.zip", "run-folder"
 _LEFT_OUT = "left_out.txt"
+_TEXT_FILES = (".csv", ".json", ".log", ".md", ".txt", ".yaml", ".yml")
 #: The most files that are unpacked, and the largest :data:`RUN_FILE`
 _MAX_FILES, _MAX_RUN_FILE = 10_000, 1_000_000
 
@@ -62,10 +76,30 @@ def zip_run(folder: Path, target: Path, max_mb: float) -> ZippedRun:
                 left_out.append(f"{name} ({size / 1e6:.1f} MB)")
             else:
                 room -= size
-                archive.write(path, name)
+                _pack(archive, path, name)
         if left_out:
             archive.writestr(_LEFT_OUT, "\n".join(left_out) + "\n")
     return ZippedRun(target, tuple(left_out))
+
+
+def _pack(archive: zipfile.ZipFile, path: Path, name: str) -> None:
+    if path.suffix not in _TEXT_FILES:
+        archive.write(path, name)
+        return
+    info = zipfile.ZipInfo.from_file(path, name)
+    info.compress_type = archive.compression
+    with archive.open(info, "w") as packed:
+        packed.writelines(masked_lines(path))
+
+
+def masked_lines(path: Path) -> Iterator[bytes]:
+    """
+    :param path: a text file, such as RL Zoo's ``args.yml``, which has ``--storage`` with its password
+    :return: its lines with passwords masked, and otherwise byte for byte
+    """
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        for line in file:
+            yield mask_passwords(line).encode("utf-8", "surrogateescape")
 
 
 def leads_out(path: Path, folder: Path) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.runs import report_curves as curves
 from sb3_ext.runs import report_score as scores
 from sb3_ext.runs import report_sections as sections
@@ -79,7 +80,8 @@ def make_report(run: Run | str | os.PathLike[str], threshold: float | None = Non
         plot = _PLOTS_BELOW.get(title)
         if plot is not None and (run.folder / "plots" / f"{plot}.png").is_file():
             lines += [f"![{plot}](plots/{plot}.png)", ""]
-    return "\n".join(lines).rstrip() + "\n"
+    # Reports are pasted into chats and shown in terminals, whoever wrote the files
+    return printable(mask_passwords("\n".join(lines).rstrip() + "\n"))
 
 
 def _with_threshold(run: Run, threshold: float | None) -> Run:

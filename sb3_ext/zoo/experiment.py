@@ -5,6 +5,7 @@ Importing this module puts the class where RL Zoo's commands look for it.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
@@ -26,6 +27,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from sb3_ext.callbacks.metrics.sample_efficiency import remember_spec
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.callbacks.training_progress import tell_progress
+from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.hyperparams import hyperparams_file
@@ -117,6 +119,22 @@ class ExtExperimentManager(ExperimentManager):
             self.params_path = f"{self.save_path}/{self.env_name}"
             self._has_claimed = True
         super().create_log_folder()
+
+    def _save_config(self, saved_hyperparams: dict[str, Any]) -> None:
+        if not self._is_ours:
+            super()._save_config(saved_hyperparams)
+            return
+        # RL Zoo keeps the command line, and push_to_hub publishes it: --storage may have a password
+        args = self.args
+        masked = {
+            name: mask_passwords(value) if isinstance(value, str) else value for name, value in vars(args).items()
+        }
+        self.args = argparse.Namespace(**masked)
+        try:
+            with masked_command_line():
+                super()._save_config(saved_hyperparams)
+        finally:
+            self.args = args
 
     def create_callbacks(self) -> None:
         save_freq = self.save_freq  # which RL Zoo turns into calls
@@ -272,7 +290,7 @@ class ExtExperimentManager(ExperimentManager):
     ) -> dict[str, Any]:
         if not self._is_ours:
             return super().load_trial(storage, study_name, trial_id, convert)
-        where = f"study {study_name!r} in {storage}"
+        where = f"study {study_name!r} in {mask_passwords(storage)}"
         try:
             params = super().load_trial(storage, study_name, trial_id, convert=False)
         except KeyError:

@@ -1,19 +1,41 @@
-"""Reads what Weights & Biases wrote in offline mode: the records of a ``.wandb`` file."""
+"""Weights & Biases in offline mode: where it writes, and what it wrote, the records of a ``.wandb`` file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+import wandb
 from wandb.proto.wandb_internal_pb2 import Record
 
 #: The file is a LevelDB log: blocks of this size, in which each piece of a record has a head
 _BLOCK, _HEAD = 32768, 7
 #: Pieces that a record ends with: all of it, and its last one
 _FULL, _LAST = 1, 4
+
+
+@contextmanager
+def offline(folder: Path) -> Iterator[Path]:
+    """
+    W&B puts its files into a folder, and asks no network.
+
+    It reads the environment once in a process, so what an earlier test has set up goes first, and this one at the end.
+    """
+    wandb.teardown()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("MODE", "offline"), ("SILENT", "true"), ("CONSOLE", "off")):
+            patch.setenv(f"WANDB_{name}", value)
+        for name in ("DIR", "CACHE_DIR", "DATA_DIR", "CONFIG_DIR", "ARTIFACT_DIR"):
+            patch.setenv(f"WANDB_{name}", str(folder))
+        for name in ("PROJECT", "RUN_ID"):
+            patch.delenv(f"WANDB_{name}", raising=False)
+        yield folder
+        wandb.teardown()
 
 
 @dataclass

@@ -1,0 +1,53 @@
+"""Text that may be shown to others: without passwords, and without what a terminal would obey."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["mask_passwords", "masked_command_line", "printable"]
+
+#: An address without its scheme, up to a space or to the quote that ends a JSON string
+_ADDRESS = re.compile(r'://(?:[^\s"]|"(?!$|[\s,:}\]]))+')
+#: ``?password=…`` and the like
+_IN_QUERY = re.compile(r"""([?&;][\w.-]{0,50}(?:password|passwd|pwd|secret|token|api_?key)=)[^&;#\s"']+""", re.I)
+#: Control characters but tab and newline, what turns the direction of text, and halves of characters
+_NOT_PRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def mask_passwords(text: str) -> str:
+    """
+    :param text: such as a command line or a file
+    :return: the same with ``***`` for passwords in addresses, as ``postgresql://user:***@host/db``
+    """
+    return _IN_QUERY.sub(r"\1***", _ADDRESS.sub(_masked, text))
+
+
+@contextmanager
+def masked_command_line() -> Iterator[None]:
+    """For code of others that keeps or uploads the command line: it sees one without passwords."""
+    argv, orig_argv = sys.argv, sys.orig_argv
+    sys.argv, sys.orig_argv = ([mask_passwords(word) for word in words] for words in (argv, orig_argv))
+    try:
+        yield
+    finally:
+        sys.argv, sys.orig_argv = argv, orig_argv
+
+
+def printable(text: str) -> str:
+    """
+    :param text: from a file that anybody may have written
+    :return: the same without control characters, which could clear a terminal or type into it
+    """
+    return _NOT_PRINTABLE.sub("", text)
+
+
+def _masked(address: re.Match[str]) -> str:
+    """Greedy, as a password may have any character: from the first colon to the last ``@``."""
+    login, at, rest = address[0].rpartition("@")
+    user, colon, password = login[3:].partition(":")
+    if not password or set(user) & set("/?#@"):
+        return address[0]
+    return f"://{user}{colon}***{at}{rest}"
