@@ -24,6 +24,7 @@ import random
 import sys
 import tempfile
 import time
+import traceback
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -157,27 +158,26 @@ def _diff(mutant: Mutant, source: bytes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def all_mutants(package: str) -> list[Mutant]:
-    files = sorted((ROOT / PACKAGES[package][0]).rglob("*.py"))
-    return [mutant for file in files for mutant in find_mutants(ROOT, str(file.relative_to(ROOT)))]
+def all_mutants(copy: Path, package: str) -> list[Mutant]:
+    files = sorted((copy / PACKAGES[package][0]).rglob("*.py"))
+    return [mutant for file in files for mutant in find_mutants(copy, str(file.relative_to(copy)))]
 
 
-def sample(package: str, size: int, seed: int) -> list[Mutant]:
+def sample(copy: Path, package: str, size: int, seed: int) -> list[Mutant]:
     """:return: random mutants of a package, of different lines"""
-    mutants = all_mutants(package)
+    mutants = all_mutants(copy, package)
     random.Random(f"{package} {seed}").shuffle(mutants)
     chosen: dict[tuple[str, int], Mutant] = {}
     for mutant in mutants:
         if len(chosen) == size:
             break
-        if (mutant.path, mutant.line) not in chosen and mutant.compiles((ROOT / mutant.path).read_bytes()):
+        if (mutant.path, mutant.line) not in chosen and mutant.compiles((copy / mutant.path).read_bytes()):
             chosen[mutant.path, mutant.line] = mutant
     return list(chosen.values())
 
 
-def run(work: list[tuple[str, Mutant]], tests: dict[str, dict[str, Any]], output: Path, folder: Path) -> None:
+def run(work: list[tuple[str, Mutant]], tests: dict[str, dict[str, Any]], output: Path, copy: Path) -> None:
     """Try the mutants one after the other; their results are added to the output."""
-    copy = make_copy(folder)
     for package, mutant in work:
         fate = {"package": package, **try_mutant(mutant, tests[package], copy)}
         with output.open("a") as file:
@@ -201,14 +201,14 @@ def report(output: Path) -> None:
     print(f"\n{len(survivors)} survivors: {output.with_suffix('.diff')}")
 
 
-def chosen_mutants(arguments: argparse.Namespace) -> list[tuple[str, Mutant]]:
+def chosen_mutants(copy: Path, arguments: argparse.Namespace) -> list[tuple[str, Mutant]]:
     if not (arguments.survivors or arguments.only):
-        return [(p, m) for p in arguments.package for m in sample(p, arguments.sample, arguments.seed)]
+        return [(p, m) for p in arguments.package for m in sample(copy, p, arguments.sample, arguments.seed)]
     wanted = set(arguments.only)
     if arguments.survivors:
         fates = {fate["id"]: fate for fate in map(json.loads, arguments.survivors.read_text().splitlines())}
         wanted |= {identity for identity, fate in fates.items() if not fate["killed"]}
-    found = [(package, mutant) for package in PACKAGES for mutant in all_mutants(package) if mutant.id in wanted]
+    found = [(package, mutant) for package in PACKAGES for mutant in all_mutants(copy, package) if mutant.id in wanted]
     for identity in wanted - {mutant.id for _, mutant in found}:
         print(f"{identity} is gone: its line was changed")
     return found
@@ -227,26 +227,27 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.list:
         for package in arguments.package:
-            for mutant in all_mutants(package):
+            for mutant in all_mutants(ROOT, package):
                 print(f"{mutant.id} {mutant.path}:{mutant.line} {mutant.kind} → {mutant.text!r}")
         return
-    work = chosen_mutants(arguments)
     for name in HEAVY:
         importlib.import_module(name)
     sys.modules["torch"].set_num_threads(1)
     gc.freeze()
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        known, copy = Tests(ROOT / "logs" / "mutants-tests.json"), make_copy(Path(folder) / "tests")
+        # The project may change while this runs
+        copies = [make_copy(Path(folder) / str(job)) for job in range(arguments.jobs)]
+        work = chosen_mutants(copies[0], arguments)
+        known = Tests(ROOT / "logs" / "mutants-tests.json")
         tests: dict[str, dict[str, Any]] = {}
         for package in dict.fromkeys(package for package, _ in work):
             tests[package] = {}
-            for file in test_files(copy, package):
-                tests[package].update(known.of_file(file, copy))
+            for file in test_files(copies[0], package):
+                tests[package].update(known.of_file(file, copies[0]))
         jobs = []
-        for job in range(arguments.jobs):
-            part = work[job :: arguments.jobs]
-            jobs.append(os.fork() or _run_job(part, tests, arguments.output, Path(folder) / str(job)))
+        for job, copy in enumerate(copies):
+            jobs.append(os.fork() or _run_job(work[job :: arguments.jobs], tests, arguments.output, copy))
         for pid in jobs:
             os.waitpid(pid, 0)
     report(arguments.output)
@@ -255,6 +256,8 @@ def main() -> None:
 def _run_job(*arguments: Any) -> Any:
     try:
         run(*arguments)
+    except Exception:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(0)
