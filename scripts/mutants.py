@@ -37,7 +37,7 @@ HEAVY = ("torch", "stable_baselines3", "sb3_contrib", "gymnasium", "pandas", "ma
          "hypothesis.extra.numpy", "pydantic", "rich.live", "torch.utils.tensorboard", "yaml")  # fmt: skip
 #: Each package's folder, and the tests that cover it besides those in the folder of its name
 PACKAGES = {
-    "common": ("sb3_ext/common", ["ppo_ext", "reinforce", "fast", "test_spaces_and_saving.py"]),
+    "common": ("sb3_ext/common", ["ppo_ext", "reinforce", "fast", "envs/test_atari.py", "test_spaces_and_saving.py"]),
     "ppo_ext": ("sb3_ext/ppo_ext", ["fast", "test_spaces_and_saving.py"]),
     "reinforce": ("sb3_ext/reinforce", ["fast/test_fast_parity.py", "test_spaces_and_saving.py"]),
     "fast": ("sb3_ext/fast", ["ppo_ext", "test_spaces_and_saving.py"]),

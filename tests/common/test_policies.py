@@ -67,6 +67,43 @@ def test_weight_decay_shrinks_weights_apart_from_the_gradient():
     assert model.policy.optimizer.defaults["eps"] == 1e-5
 
 
+@pytest.mark.parametrize(
+    ("policy_kwargs", "optimizer", "options"),
+    [
+        ({"optimizer_class": "SGD"}, th.optim.SGD, {"weight_decay": 0.1}),
+        ({"optimizer_kwargs": {"eps": 1e-3}}, th.optim.AdamW, {"weight_decay": 0.1, "eps": 1e-3}),
+        ({"optimizer_class": "SGD", "optimizer_kwargs": {"momentum": 0.5}}, th.optim.SGD, {"momentum": 0.5}),
+    ],
+)
+def test_weight_decay_goes_with_the_other_options_of_the_optimizer(policy_kwargs, optimizer, options):
+    model = make({**policy_kwargs, "weight_decay": 0.1})
+    assert type(model.policy.optimizer) is optimizer
+    assert model.policy.optimizer.defaults.items() >= {**options, "weight_decay": 0.1}.items()
+
+
+@pytest.mark.parametrize("options", [{"layer_norm": True, "dropout": 0.25}, {"ortho_gain": 0.5, "weight_decay": 0.1}])
+def test_a_policy_that_is_saved_by_itself_keeps_its_options(options, tmp_path):
+    policy = make(options).policy
+    policy.save(tmp_path / "policy")
+    loaded = type(policy).load(tmp_path / "policy", device="cpu")
+    assert str(loaded) == str(policy)
+    assert loaded.optimizer.defaults.get("weight_decay") == policy.optimizer.defaults.get("weight_decay")
+    saved = policy.state_dict()
+    assert all(th.equal(value, saved[name]) for name, value in loaded.state_dict().items())
+
+
+@pytest.mark.parametrize(("options", "extra"), [({"layer_norm": True}, nn.LayerNorm), ({"dropout": 0.25}, nn.Dropout)])
+def test_layers_are_added_to_actor_and_critic(options, extra):
+    model = make({**options, "net_arch": [8, 9]})
+    for network in (model.policy.mlp_extractor.policy_net, model.policy.mlp_extractor.value_net):
+        added = [layer for layer in network if isinstance(layer, extra)]
+        assert len(added) == 2
+        if extra is nn.LayerNorm:
+            assert [layer.normalized_shape for layer in added] == [(8,), (9,)]
+        else:
+            assert [layer.p for layer in added] == [0.25, 0.25]
+
+
 def test_the_orthogonal_gain_is_the_norm_of_the_hidden_layers_rows():
     model = make({"ortho_gain": 0.5, "net_arch": [4]})
     weight = model.policy.mlp_extractor.policy_net[0].weight.detach()
@@ -79,7 +116,9 @@ def test_the_orthogonal_gain_is_the_norm_of_the_hidden_layers_rows():
         ({"activation_fn": "relou"}, "there is no activation_fn 'relou': did you mean 'relu'"),
         ({"features_extractor_class": "ImpalaCN"}, "did you mean 'ImpalaCNN'"),
         ({"optimizer_class": "AdamX"}, "did you mean 'Adam"),
-        ({"dropout": 1.5}, "dropout=1.5 must be"),
+        ({"dropout": 1.0}, "dropout=1.0 must be"),
+        ({"dropout": -0.1}, "dropout=-0.1 must be"),
+        ({"layer_norm": "yes"}, "layer_norm='yes' must be True or False"),
         ({"features_extractor_class": "DiscreteEmbedding"}, "is for Discrete and MultiDiscrete observations"),
     ],
 )

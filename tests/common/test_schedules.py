@@ -75,6 +75,41 @@ def test_warmup_rises_from_zero():
     assert schedule.at(100, 1000) == pytest.approx(0.9)
 
 
+def test_a_schedule_is_a_fraction_of_training_whatever_its_length():
+    schedule = parse_schedule("x", {"start": 1.0, "end": 0.0, "from": 0.5, "warmup": 0.25})
+    for total in (1, 100, 12345):
+        schedule.bind(total)
+        assert [schedule(remaining) for remaining in (1.0, 0.875, 0.75, 0.5, 0.25, 0.0)] == pytest.approx(
+            [0.0, 0.5, 1.0, 1.0, 0.5, 0.0]
+        )
+    assert parse_schedule("x", {"start": 1.0, "end": 0.0})(0.25) == 0.25, "before its length is known"
+
+
+def test_the_shapes_are_told_apart_in_the_middle():
+    def middle(shape, share):
+        return parse_schedule("x", {"start": 4.0, "end": 1.0, "shape": shape}).at(share * 100, 100)
+
+    assert [middle(shape, 0.25) for shape in ("linear", "cosine", "exponential", "step", "constant")] == pytest.approx(
+        [3.25, 4 - 3 * (1 - math.cos(math.pi / 4)) / 2, 4 * 0.25**0.25, 4.0, 4.0]
+    )
+    assert [middle(shape, 1.0) for shape in ("linear", "cosine", "exponential", "step", "constant")] == [1, 1, 1, 1, 4]
+
+
+def test_points_are_joined_by_straight_lines():
+    schedule = parse_schedule("x", [[0.2, 1.0], [0.4, 3.0], [1.0, 0.0]])
+    expected = [1.0, 1.0, 2.0, 3.0, 1.5, 0.0, 0.0]
+    assert [schedule.at(step, 100) for step in (0, 20, 30, 40, 70, 100, 120)] == pytest.approx(expected)
+
+
+def test_a_warmup_alone_leads_to_a_constant():
+    schedule = parse_schedule("x", {"start": 2.0, "warmup": 0.5})
+    assert [schedule.at(step, 100) for step in (25, 50, 75, 100)] == [1.0, 2.0, 2.0, 2.0]
+
+
+def test_a_minimum_holds_in_the_warmup_too():
+    assert parse_schedule("x", {"start": 1.0, "end": 0.5, "min": 0.25, "warmup": 100}).at(0, 1000) == 0.25
+
+
 def test_positions_above_one_are_timesteps():
     schedule = parse_schedule("x", {"start": 1.0, "end": 0.0, "from": 1000, "to": 3000})
     assert [schedule.at(step, 10_000) for step in (500, 1000, 2000, 3000)] == [1.0, 1.0, 0.5, 0.0]
@@ -106,6 +141,17 @@ def test_a_number_is_a_number_also_where_yaml_made_it_a_string(written):
         ({"start": 1, "from": 2000, "to": 1000}, "ends (to=1000) before it starts"),
         ({"start": 1, "end": 0, "shape": "exponential"}, "can't go exponentially from 1 to 0"),
         ({"start": 1, "from": -0.1}, "must not be negative"),
+        ({"start": 1, "warmup": -5}, "warmup=-5 must not be negative"),
+        ({"start": 1, "to": 0}, "ends (to=0) before it starts"),
+        ({"start": 1, "from": 0.5, "to": 0.5}, "ends (to=0.5) before it starts"),
+        ({"start": 1, "from": "x"}, "learning_rate's from='x' must be a number"),
+        ({"start": -1, "end": 1, "shape": "exponential"}, "can't go exponentially"),
+        ({"start": float("inf")}, "must be a finite number"),
+        (None, "learning_rate=None is not a schedule"),
+        (object(), "is not a schedule"),
+        ([[0.5, 1], [0.5, 2]], "must be in order"),
+        ([[-0.5, 1], [0.5, 2]], "before training starts"),
+        ([[0, 1, 2]], "must be points"),
         ([[0, 1], [0.5]], "must be points"),
         ([[0.5, 1], [0.2, 2]], "must be in order"),
         ([], "must be points"),
@@ -126,7 +172,13 @@ def test_an_end_before_the_start_is_found_when_the_length_is_known():
 
 
 @pytest.mark.parametrize(
-    "written", ["lin_0.001", {"start": 1.0, "end": 0.5, "shape": "cosine", "from": 0.1}, [[0, 1], [1, 2]]]
+    "written",
+    [
+        "lin_0.001",
+        {"start": 1.0, "end": 0.5, "shape": "cosine", "from": 0.1},
+        {"start": 1.0, "to": 5000, "min": 0.1, "warmup": 100},
+        [[0, 1], [1, 2]],
+    ],
 )
 def test_it_reads_like_the_config_and_survives_pickling(written):
     import yaml
@@ -220,6 +272,16 @@ def test_a_callback_may_set_a_scheduled_value():
 def test_a_bad_schedule_is_named_by_its_parameter():
     with pytest.raises(ValueError, match="ent_coef has no key 'strat': did you mean 'start'"):
         make(PPOExt, ent_coef={"strat": 1})
+
+
+def test_fractions_and_timesteps_are_compared_when_the_length_is_known():
+    assert parse_schedule("x", [[0.9, 1.0], [2.0, 2.0]]) == Points([(0.9, 1.0), (2.0, 2.0)])
+    assert parse_schedule("x", {"start": 1, "from": 1, "to": 2}) == Curve(1, begin=1, finish=2)
+
+
+def test_schedules_of_another_kind_or_value_are_not_equal():
+    schedules = [parse_schedule("x", w) for w in (0.5, 1, "lin_0.5", "lin_1", {"start": 0.5}, {"start": 1}, [[0, 1]])]
+    assert len(set(schedules)) == len(schedules)
 
 
 def test_kinds_are_told_apart():
