@@ -104,14 +104,14 @@ class Tracer:
 
     def __init__(self, copy: Path) -> None:
         self.tests: dict[str, dict[str, Any]] = {}
-        self._copy = str(copy) + os.sep
+        self._copy = os.path.realpath(copy) + os.sep
         self._paths: dict[str, str | None] = {}
         self._lines: dict[str, set[int]] = defaultdict(set)
 
     def _path(self, filename: str) -> str | None:
         if filename not in self._paths:
             real = os.path.realpath(filename)
-            ours = real.startswith(self._copy) and os.sep + "tests" + os.sep not in real
+            ours = real.startswith(self._copy) and not real.startswith(self._copy + "tests")
             self._paths[filename] = real.removeprefix(self._copy) if ours else None
         return self._paths[filename]
 

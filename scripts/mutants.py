@@ -6,7 +6,7 @@ python scripts/mutants.py --package zoo --list                       # all mutan
 python scripts/mutants.py --only 53c7b6b02e                          # one
 
 First, a package's tests run on the unchanged code: they must pass, and the script records which test covers which line
-(in logs/mutants-tests.json, until the code or the tests change). Each mutant is written into a copy of the project and
+(in logs/mutants-coverage.json, until the code or the tests change). Each mutant is written into a copy of the project and
 tested in a fork of a process that has already imported torch and SB3. It runs the tests that cover the line, fastest
 first, then the other tests in files that import the module or share its name. A mutant that hangs counts as killed.
 """
@@ -239,7 +239,7 @@ def main() -> None:
         # The project may change while this runs
         copies = [make_copy(Path(folder) / str(job)) for job in range(arguments.jobs)]
         work = chosen_mutants(copies[0], arguments)
-        known = Tests(ROOT / "logs" / "mutants-tests.json")
+        known = Tests(ROOT / "logs" / "mutants-coverage.json")
         tests: dict[str, dict[str, Any]] = {}
         for package in dict.fromkeys(package for package, _ in work):
             tests[package] = {}
