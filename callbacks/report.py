@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import sys
 import time
 import warnings
@@ -23,7 +24,7 @@ from typing import Any
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 
-from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold
+from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold, spec_of
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.run_folder import folder_of_training
@@ -31,8 +32,9 @@ from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
 from sb3_ext.runs.atomic import replacing
 from sb3_ext.runs.run_files import TRAINING_FILE
+from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
 
-__all__ = ["Report", "ReportConfig", "read_report"]
+__all__ = ["Report", "ReportConfig", "is_in_learn", "read_report"]
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,13 @@ class Report(BaseCallback):
             )
             return
         self._is_over = False
+        catch_stop_signals(self)
         evaluations = [c for c in all_of(self.locals["callback"]) if isinstance(c, EvalCallback)]
         given = [self.config.threshold, *(getattr(getattr(c, "config", None), "threshold", None) for c in evaluations)]
-        spec = getattr(next(iter(getattr(self.training_env.unwrapped, "envs", [])), None), "spec", None)
         training = {
             "state": "running",
             "algorithm": type(self.model).__name__,
-            "env_id": getattr(spec, "id", None),
+            "env_id": getattr(spec_of(self.training_env), "id", None),
             "n_envs": self.model.n_envs,
             "steps_at_start": self.model.num_timesteps,
             "total_timesteps": self.model._total_timesteps,
@@ -129,7 +131,7 @@ class Report(BaseCallback):
         return True
 
     def _on_training_end(self) -> None:
-        if self._ending is None or not _is_in_learn(self.model):
+        if self._ending is None or not is_in_learn(self.model):
             return
         self._is_over = True
         last_row(self.logger, self.num_timesteps)
@@ -150,6 +152,7 @@ class Report(BaseCallback):
         if error is None and not self._is_over:
             error = KeyboardInterrupt()
         path = ending.write(error, self.model.num_timesteps)
+        release_stop_signals(self)
         if path is not None and self.verbose >= 1:
             print(f"Report: {path}")
 
@@ -200,6 +203,8 @@ class _Ending:
         ending: dict[str, Any] = {"state": state, "seconds": round(time.perf_counter() - self._start, 3)}
         if steps is not None:
             ending["steps"] = int(steps)
+        if state == "interrupted":
+            ending["signal"] = (received_signal() or signal.SIGINT).name
         if state == "failed":
             ending["error"] = f"{type(error).__name__}: {error}"[:1000]
         try:
@@ -225,8 +230,13 @@ class _Ending:
         self.write(getattr(sys, "last_value", None) or KeyboardInterrupt(), None, plots=False)
 
 
-def _is_in_learn(model: BaseAlgorithm) -> bool:
-    """RL Zoo tells its first callback that training has ended after Ctrl-C and errors too, when ``learn`` was left."""
+def is_in_learn(model: BaseAlgorithm) -> bool:
+    """
+    RL Zoo tells its first callback that training has ended after Ctrl-C and errors too, when ``learn`` was left.
+
+    :param model: of a callback that is told so
+    :return: whether its ``learn`` says it
+    """
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "learn" and frame.f_locals.get("self") is model:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-__all__ = ["SampleEfficiency", "remember_spec", "reward_threshold"]
+__all__ = ["SampleEfficiency", "remember_spec", "reward_threshold", "spec_of"]
 
 _SPECS: WeakKeyDictionary[VecEnv, EnvSpec] = WeakKeyDictionary()
 
@@ -67,16 +67,22 @@ def remember_spec(env: VecEnv, spec: EnvSpec) -> None:
     _SPECS[env.unwrapped] = spec
 
 
+def spec_of(env: VecEnv) -> EnvSpec | None:
+    """
+    :param env: vectorised environments
+    :return: what the first of them was made from; ``None`` where it is not known
+    """
+    if isinstance(env.unwrapped, SubprocVecEnv):
+        return _SPECS.get(env.unwrapped)  # one that can't be pickled would end the process that is asked for it
+    with contextlib.suppress(AttributeError):
+        return env.get_attr("spec", indices=0)[0]
+    return None
+
+
 def reward_threshold(env: VecEnv) -> float | None:
     """
     :param env: vectorised environments
     :return: the mean reward at which Gymnasium counts the first of them as solved; ``None`` where it is not known
     """
-    spec = None
-    if isinstance(env.unwrapped, SubprocVecEnv):
-        spec = _SPECS.get(env.unwrapped)  # one that can't be pickled would end the process that is asked for it
-    else:
-        with contextlib.suppress(AttributeError):
-            spec = env.get_attr("spec", indices=0)[0]
-    threshold = getattr(spec, "reward_threshold", None)
+    threshold = getattr(spec_of(env), "reward_threshold", None)
     return None if threshold is None else float(threshold)

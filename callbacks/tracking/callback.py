@@ -28,6 +28,7 @@ from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.runs.atomic import replacing
+from sb3_ext.runs.stop_signals import catch_stop_signals, release_stop_signals
 
 if TYPE_CHECKING:
     from wandb import Run
@@ -110,6 +111,7 @@ class Tracking(BaseCallback):
             self._close_what_was_left_open()
             self._start()
         self._is_over = False
+        catch_stop_signals(self)
         assert self._writer is not None
         if self._writer not in self.logger.output_formats:
             self.logger.output_formats.append(self._writer)
@@ -295,6 +297,7 @@ class Tracking(BaseCallback):
                 end = "complete" if error is None else mask_passwords(f"{type(error).__name__}: {error}")
                 run.summary["end"] = end[:300]
             run.finish(exit_code=_CTRL_C if interrupted else int(error is not None))
+            release_stop_signals(self)
 
     def _at_exit(self) -> None:
         if os.getpid() != self._pid:

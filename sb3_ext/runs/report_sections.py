@@ -33,7 +33,9 @@ def _how_it_ended(run: Run) -> str:
         by = f" ({run.training.get('stop_reason') or 'a callback ended it'})" if of else ""
         return f"Training finished {length}{of}{by}."
     if state == "interrupted":
-        return f"**Training was interrupted** {length}{of}: this is the report of a part."
+        named = run.training.get("signal") or "SIGINT"
+        by = "Ctrl-C" if named == "SIGINT" else f"`{named}`"
+        return f"**Training was interrupted** {length}{of} by {by}: this is the report of a part."
     if state == "failed":
         return f"**Training failed** {length}{of}: `{run.training.get('error') or 'the error is not known'}`"
     if state == "running":

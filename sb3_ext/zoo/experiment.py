@@ -9,6 +9,7 @@ import argparse
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.normalization import load_statistics
+from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
 from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training
 from sb3_ext.zoo.env_factory import env_factory
@@ -41,7 +43,7 @@ from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
 from sb3_ext.zoo.sections import check_section, file_with_section, stock_hyperparams_file
 from sb3_ext.zoo.threads import choose_threads
-from sb3_ext.zoo.training_callbacks import RunContext, close_all, extended, finish_tracking
+from sb3_ext.zoo.training_callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking
 from sb3_ext.zoo.vec_envs import EnvConfig, VecEnvChoice, VecEnvChooser
 
 __all__ = ["ExtExperimentManager"]
@@ -53,6 +55,7 @@ class ExtExperimentManager(ExperimentManager):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._is_ours = self.algo in ALGORITHMS
+        self._is_saved = False
         if self._is_ours and self.config == str(stock_hyperparams_file(self.algo)):
             self.config = str(hyperparams_file(self.algo))
 
@@ -148,22 +151,52 @@ class ExtExperimentManager(ExperimentManager):
             make_env = partial(env_factory, self)
             run = RunContext(self.save_path, self.algo, env_id, max(save_freq, 0), is_tracked, self.verbose, make_env)
             self.callbacks = extended(self.callbacks, self._options, run)
+            self.callbacks.insert(0, SaveFirst(self._save_once, self.callbacks[0]))
         if self._is_ours:
             self.callbacks.append(WarnObservationScale())
 
     def learn(self, model: BaseAlgorithm) -> None:
         error: BaseException | None = None
         try:
-            super().learn(model)
+            if self._uses_options:
+                self._learn_and_save(model)
+            else:
+                super().learn(model)
         except BaseException as raised:
             error = raised
             raise
         finally:
             close_all(self.callbacks, error)
+            if error is not None:
+                release_stop_signals(self)
+
+    def _learn_and_save(self, model: BaseAlgorithm) -> None:
+        self._is_saved = False
+        catch_stop_signals(self)
+        try:
+            super().learn(model)
+        except Exception as error:
+            if received_signal() is None:
+                raise
+            # A signal to a whole process group ends the environments too, and they can't be closed any more
+            warnings.warn(f"At the end of the training: {type(error).__name__}: {error}", stacklevel=2)
+        # After an interrupt, before callbacks are closed: a report may take long
+        self._save_once(model)
+
+    def _save_once(self, model: BaseAlgorithm) -> None:
+        if not self._is_saved:
+            super().save_trained_model(model)
+            self._is_saved = True
 
     def save_trained_model(self, model: BaseAlgorithm) -> None:
-        super().save_trained_model(model)
+        self._save_once(model)
+        self._is_saved = False
         finish_tracking(self.callbacks)
+        release_stop_signals(self)
+        signal = received_signal()
+        if signal is not None:
+            # As shells have it: whoever started the training must not take it for complete
+            sys.exit(128 + signal)
 
     def hyperparameters_optimization(self) -> None:
         if issubclass(ALGOS[self.algo], MaskablePPO):

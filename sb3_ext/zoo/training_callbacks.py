@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
-from sb3_ext.callbacks.report import Report
+from sb3_ext.callbacks.report import Report, is_in_learn
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.callbacks.table.files import LogFiles
 from sb3_ext.callbacks.tracking.callback import Tracking
@@ -20,7 +21,7 @@ from sb3_ext.callbacks.tracking.config import TrackingConfig
 from sb3_ext.callbacks.training_progress import TrainingProgress
 from sb3_ext.zoo.options import ExtOptions
 
-__all__ = ["RunContext", "close_all", "extended", "finish_tracking"]
+__all__ = ["RunContext", "SaveFirst", "close_all", "extended", "finish_tracking"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,30 @@ class RunContext:
     is_tracked: bool
     verbose: int
     make_env: Callable[[int], Callable[..., VecEnv]]
+
+
+class SaveFirst(BaseCallback):
+    """
+    Saves the final model as soon as a training is complete. RL Zoo does it after ``learn``, when other callbacks have
+    waited for an evaluation, recorded a video or written a report.
+
+    :param save: saves a model
+    :param former: the training's first callback otherwise, which RL Zoo also tells of the end of trainings that are
+        not complete
+    """
+
+    def __init__(self, save: Callable[[BaseAlgorithm], None], former: BaseCallback) -> None:
+        super().__init__()
+        self._save, self._former = save, former
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_training_end(self) -> None:
+        if is_in_learn(self.model):
+            self._save(self.model)
+        else:
+            self._former.on_training_end()
 
 
 def extended(callbacks: list[BaseCallback], options: ExtOptions, run: RunContext) -> list[BaseCallback]:

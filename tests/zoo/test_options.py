@@ -11,6 +11,7 @@ import torch as th
 from rl_zoo3 import exp_manager
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
+from sb3_ext.callbacks.metrics.sample_efficiency import spec_of
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
@@ -76,6 +77,7 @@ PONG = {"n_envs": 2, "n_steps": 8, "batch_size": 16}
 def test_the_environments_are_those_that_were_asked_for(tmp_path, env_id, hyperparams, kind):
     _, model = set_up(tmp_path, env_id, hyperparams)
     assert type(model.env.unwrapped) is kind
+    assert spec_of(model.env).id == env_id
     model.env.close()
 
 

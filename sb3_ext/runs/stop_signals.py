@@ -1,0 +1,97 @@
+"""SIGTERM and SIGHUP end a training as Ctrl-C does: with ``KeyboardInterrupt``, so that it saves what it has.
+
+``docker stop`` and Slurm send SIGTERM, a closed terminal or SSH connection sends SIGHUP. Their default action ends a
+process on the spot.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from types import FrameType
+from typing import Any, NoReturn
+from weakref import WeakSet
+
+__all__ = ["catch_stop_signals", "received_signal", "release_stop_signals"]
+
+#: Windows has no SIGHUP
+_SIGNALS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+#: Methods during which a signal is an interrupt; at other times it has its default action
+_METHODS = ("learn", "save_trained_model")
+
+#: Who wants signals to be interrupts
+_owners: WeakSet[Any] = WeakSet()
+#: Signals whose action was changed
+_changed: set[signal.Signals] = set()
+_pid = 0
+_received: signal.Signals | None = None
+_terminals: list[int] = []
+
+
+def catch_stop_signals(owner: object) -> None:
+    """
+    Turn SIGTERM and SIGHUP into ``KeyboardInterrupt`` while ``learn`` runs. A signal that is ignored (``nohup``) or
+    that has a handler of the program is left alone, and so are all of them outside the main thread.
+
+    :param owner: calls :func:`release_stop_signals` when its training is over
+    """
+    global _pid, _received
+    if threading.current_thread() is not threading.main_thread():
+        return
+    _owners.add(owner)
+    _pid, _received = os.getpid(), None
+    _terminals[:] = [number for number in (1, 2) if os.isatty(number)]
+    for which in _SIGNALS:
+        if signal.getsignal(which) is signal.SIG_DFL:
+            signal.signal(which, _interrupt)
+            _changed.add(which)
+
+
+def release_stop_signals(owner: object) -> None:
+    """
+    Give signals their default action back, when nobody else wants them to be interrupts. Can be called twice.
+
+    :param owner: as for :func:`catch_stop_signals`
+    """
+    _owners.discard(owner)
+    if not _owners and threading.current_thread() is threading.main_thread():
+        for which in _changed:
+            signal.signal(which, signal.SIG_DFL)
+        _changed.clear()
+
+
+def received_signal() -> signal.Signals | None:
+    """:return: the signal that ended the latest training; ``None`` when none did"""
+    return _received
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    global _received
+    if os.getpid() != _pid or not _is_training(frame):
+        # A fork of the training, or a training whose callbacks nobody has closed
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # which does not return
+    _received = signal.Signals(number)
+    for which in _changed:
+        # A second SIGTERM ends the process at once. SIGHUP comes twice when a terminal closes: from shell and system
+        signal.signal(which, signal.SIG_DFL if which == signal.SIGTERM else signal.SIG_IGN)
+    if number != signal.SIGTERM:
+        _forget_terminal()
+    raise KeyboardInterrupt(_received.name)
+
+
+def _is_training(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name in _METHODS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _forget_terminal() -> None:
+    """Whoever prints to a terminal that is gone gets an error, before the model is saved."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in _terminals:
+        os.dup2(nowhere, number)
+    os.close(nowhere)
