@@ -96,7 +96,7 @@ class Recorder(KVWriter):
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("w")
+        self._file = path.open("w", encoding="utf-8")
         self.rows: list[dict[str, float]] = []
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
@@ -135,7 +135,9 @@ class FactsRecorder(BaseCallback):
     def _on_training_start(self) -> None:
         facts = asdict(replace(facts_of(self.model), bounds_of=None))  # type: ignore[arg-type]
         del facts["bounds_of"]
-        self._path.write_text(json.dumps({**facts, "algorithms": sorted(facts["algorithms"])}, default=str))
+        self._path.write_text(
+            json.dumps({**facts, "algorithms": sorted(facts["algorithms"])}, default=str), encoding="utf-8"
+        )
 
     def _on_step(self) -> bool:
         return True
@@ -185,10 +187,10 @@ def judge_again(job: Job) -> Outcome:
 
     :param job: what was trained before
     """
-    known = json.loads((job.folder / "facts.json").read_text())
+    known = json.loads((job.folder / "facts.json").read_text(encoding="utf-8"))
     facts = RunFacts(**{**known, "algorithms": frozenset(known["algorithms"])})
     judge = Judge([rule for rule_id, rule in RULES.items() if rule_id not in ("nan", "out_of_bounds")], facts)
-    rows = [json.loads(line) for line in (job.folder / "rows.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (job.folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     for row in rows:
         step = row.pop("step")
         kept = {name: row.pop(name) for name in list(row) if name.startswith("alert/")}
@@ -212,7 +214,7 @@ def _outcome(job: Job, rows: list[dict[str, float]]) -> Outcome:
 def _n_timesteps(run: BrokenRun | HealthyRun) -> int:
     if run.n_timesteps is not None:
         return run.n_timesteps
-    return int(yaml.safe_load(Path(hyperparams_file(run.algo)).read_text())[run.env_id]["n_timesteps"])
+    return int(yaml.safe_load(Path(hyperparams_file(run.algo)).read_text(encoding="utf-8"))[run.env_id]["n_timesteps"])
 
 
 def table(outcomes: list[Outcome], rule_ids: list[str]) -> str:

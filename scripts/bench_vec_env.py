@@ -117,7 +117,7 @@ def measure(
 def cpu_time(pid: int) -> float:
     """Seconds that a process has spent on a CPU."""
     try:
-        return 1e-9 * int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+        return 1e-9 * int(Path(f"/proc/{pid}/schedstat").read_text(encoding="utf-8").split()[0])
     except OSError:
         return math.nan
 

@@ -21,7 +21,9 @@ def measure(algo: str, n_envs: int) -> tuple[float, float]:
     """Seconds to the first step, and from the last one."""
     with tempfile.TemporaryDirectory() as folder:
         conf = Path(folder, "boot.yml")
-        conf.write_text(f"Boot-v0:\n  policy: MlpPolicy\n  n_envs: {n_envs}\n  n_steps: 16\n  n_timesteps: 64\n")
+        conf.write_text(
+            f"Boot-v0:\n  policy: MlpPolicy\n  n_envs: {n_envs}\n  n_steps: 16\n  n_timesteps: 64\n", encoding="utf-8"
+        )
         path = f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
         env = {**os.environ, "BOOT_FILE": str(Path(folder, "times")), "PYTHONPATH": path}
         command = [sys.executable, "-m", "rl_zoo3.train", "--algo", algo, "--env", "Boot-v0", "--conf-file", str(conf)]
@@ -29,7 +31,7 @@ def measure(algo: str, n_envs: int) -> tuple[float, float]:
         start = time.time()
         subprocess.run(command, env=env, check=True, capture_output=True)
         end = time.time()
-        first, last = map(float, Path(folder, "times").read_text().split())
+        first, last = map(float, Path(folder, "times").read_text(encoding="utf-8").split())
         return first - start, end - last
 
 

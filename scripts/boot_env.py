@@ -26,7 +26,7 @@ class BootEnv(gym.Env):
         now = time.time()
         self._first = self._first or now
         if self._file is not None:
-            with open(self._file, "w") as file:
+            with open(self._file, "w", encoding="utf-8") as file:
                 file.write(f"{self._first} {now}")
         return self.np_random.uniform(-1, 1, 4).astype(np.float32), 0.0, False, False, {}
 

@@ -123,7 +123,7 @@ class Evaluate(BaseCallback):
 def train(run: Run) -> Result:
     th.set_num_threads(1)
     args = run.args
-    hyperparams = yaml.safe_load(hyperparams_file("ppo_ext").read_text())[ENV]
+    hyperparams = yaml.safe_load(hyperparams_file("ppo_ext").read_text(encoding="utf-8"))[ENV]
     n_envs, _ = hyperparams.pop("n_envs"), hyperparams.pop("n_timesteps")
     evaluate = Evaluate(args.evaluations, args.eval_episodes, args.n_timesteps)
     callbacks: list[BaseCallback] = [evaluate]

@@ -156,8 +156,8 @@ class Chosen:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._result.write_text(report.nodeid)
+            self._result.write_text(report.nodeid, encoding="utf-8")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self._result.write_text("import")
+            self._result.write_text("import", encoding="utf-8")

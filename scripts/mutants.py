@@ -54,7 +54,7 @@ class Tests:
 
     def __init__(self, cache: Path) -> None:
         self._cache = cache
-        self._known: dict[str, Any] = json.loads(cache.read_text()) if cache.exists() else {}
+        self._known: dict[str, Any] = json.loads(cache.read_text(encoding="utf-8")) if cache.exists() else {}
 
     def of_file(self, test_file: str, copy: Path) -> dict[str, dict[str, Any]]:
         """
@@ -66,7 +66,7 @@ class Tests:
         if known is None or any(_digest(copy / file) != digest for file, digest in known["files"].items()):
             known = self._known[test_file] = self._run(test_file, copy)
             self._cache.parent.mkdir(parents=True, exist_ok=True)
-            self._cache.write_text(json.dumps(self._known))
+            self._cache.write_text(json.dumps(self._known), encoding="utf-8")
         return known["tests"]
 
     def _run(self, test_file: str, copy: Path) -> dict[str, Any]:
@@ -75,9 +75,9 @@ class Tests:
         result.unlink(missing_ok=True)
         code = run_forked(copy, lambda: _run_traced(copy, test_file, result), 1200)
         if code != 0:
-            tail = (copy / "output.txt").read_text(errors="replace")[-3000:]
+            tail = (copy / "output.txt").read_text(errors="replace", encoding="utf-8")[-3000:]
             raise SystemExit(f"{tail}\n{test_file} fails on the code as it is ({code}): mend that first.")
-        tests = json.loads(result.read_text())
+        tests = json.loads(result.read_text(encoding="utf-8"))
         files = {test_file, "tests/conftest.py", *(path for test in tests.values() for path in test["lines"])}
         return {"files": {file: _digest(copy / file) for file in sorted(files)}, "tests": tests}
 
@@ -89,7 +89,7 @@ def _digest(file: Path) -> str:
 def _run_traced(copy: Path, test_file: str, result: Path) -> int:
     tracer = Tracer(copy)
     code = run_pytest([test_file], tracer)
-    result.write_text(json.dumps(tracer.tests))
+    result.write_text(json.dumps(tracer.tests), encoding="utf-8")
     return code
 
 
@@ -106,7 +106,7 @@ def is_made_for(copy: Path, test_file: str, path: str) -> bool:
     """:return: whether a test file has a module's name, or imports it"""
     module = Path(path)
     dotted = ".".join(module.with_suffix("").parts).removeprefix("sb3_ext.")
-    text = (copy / test_file).read_text()
+    text = (copy / test_file).read_text(encoding="utf-8")
     mirrors = Path(test_file).stem == f"test_{module.stem}" and module.parts[-2] in Path(test_file).parts
     return mirrors or f"sb3_ext.{dotted} import" in text
 
@@ -135,7 +135,7 @@ def try_mutant(mutant: Mutant, tests: dict[str, dict[str, Any]], copy: Path) -> 
     finally:
         place.write_bytes(source)
         os.utime(place, ns=(when, when))
-    by = "time-out" if code is None else result.read_text() if result.exists() else f"exit code {code}"
+    by = "time-out" if code is None else result.read_text(encoding="utf-8") if result.exists() else f"exit code {code}"
     return {
         "id": mutant.id,
         "path": mutant.path,
@@ -180,7 +180,7 @@ def run(work: list[tuple[str, Mutant]], tests: dict[str, dict[str, Any]], output
     """Try the mutants one after the other; their results are added to the output."""
     for package, mutant in work:
         fate = {"package": package, **try_mutant(mutant, tests[package], copy)}
-        with output.open("a") as file:
+        with output.open("a", encoding="utf-8") as file:
             file.write(json.dumps(fate) + "\n")
         word = "killed  " if fate["killed"] else "SURVIVED"
         print(f"{word} {fate['id']} {fate['path']}:{fate['line']} ({fate['kind']}, {fate['seconds']} s)", flush=True)
@@ -188,7 +188,7 @@ def run(work: list[tuple[str, Mutant]], tests: dict[str, dict[str, Any]], output
 
 def report(output: Path) -> None:
     """Print a table of what became of the mutants, and write the survivors' differences."""
-    fates = {fate["id"]: fate for fate in map(json.loads, output.read_text().splitlines())}
+    fates = {fate["id"]: fate for fate in map(json.loads, output.read_text(encoding="utf-8").splitlines())}
     by_package: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for fate in fates.values():
         by_package[fate["package"]].append(fate)
@@ -197,7 +197,7 @@ def report(output: Path) -> None:
         n_killed = sum(fate["killed"] for fate in some)
         print(f"| {package} | {n_killed} | {len(some)} | {100 * n_killed / len(some):.0f} |")
     survivors = [fate["diff"] for fate in fates.values() if not fate["killed"]]
-    output.with_suffix(".diff").write_text("\n".join(survivors))
+    output.with_suffix(".diff").write_text("\n".join(survivors), encoding="utf-8")
     print(f"\n{len(survivors)} survivors: {output.with_suffix('.diff')}")
 
 
@@ -206,7 +206,9 @@ def chosen_mutants(copy: Path, arguments: argparse.Namespace) -> list[tuple[str,
         return [(p, m) for p in arguments.package for m in sample(copy, p, arguments.sample, arguments.seed)]
     wanted = set(arguments.only)
     if arguments.survivors:
-        fates = {fate["id"]: fate for fate in map(json.loads, arguments.survivors.read_text().splitlines())}
+        fates = {
+            fate["id"]: fate for fate in map(json.loads, arguments.survivors.read_text(encoding="utf-8").splitlines())
+        }
         wanted |= {identity for identity, fate in fates.items() if not fate["killed"]}
     found = [(package, mutant) for package in PACKAGES for mutant in all_mutants(copy, package) if mutant.id in wanted]
     for identity in wanted - {mutant.id for _, mutant in found}:

@@ -48,13 +48,13 @@ def main() -> None:
     parser.add_argument("-f", "--folder", default="logs/pong_objects", help="where the runs go")
     parser.add_argument("--episodes", type=int, default=25, help="to play at the end")
     args = parser.parse_args()
-    section = yaml.safe_load(hyperparams_file("ppo_ext").read_text())[ENV]
+    section = yaml.safe_load(hyperparams_file("ppo_ext").read_text(encoding="utf-8"))[ENV]
     agent: list[str] = []
     for number, changes in enumerate(PHASES, start=1):
         folder = Path(args.folder, f"phase-{number}")
         with tempfile.TemporaryDirectory() as temporary:
             conf = Path(temporary, "pong.yml")
-            conf.write_text(yaml.safe_dump({ENV: {**section, **changes}}))
+            conf.write_text(yaml.safe_dump({ENV: {**section, **changes}}), encoding="utf-8")
             command = [sys.executable, "-m", "rl_zoo3.train", "--algo", "ppo_ext", "--env", ENV, "--eval-freq", "-1"]
             command += ["--conf-file", str(conf), "--seed", str(args.seed + number - 1), "-f", str(folder), *agent]
             subprocess.run(command, check=True)

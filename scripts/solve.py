@@ -155,7 +155,7 @@ class Solver:
         self._call(run.command(), log)
         seconds = time.time() - start
         record = {"settings": settings, "seconds": seconds, "command": " ".join(["python", *run.command()[1:]])}
-        (run.run_folder / RECORD).write_text(json.dumps(record, indent=2))
+        (run.run_folder / RECORD).write_text(json.dumps(record, indent=2), encoding="utf-8")
         return seconds
 
     def _call(self, command: list[str], log: Path) -> None:
@@ -166,7 +166,7 @@ class Solver:
             self._processes.discard(process)
         # RL Zoo saves an interrupted training and exits with 0
         if self._stopped or code != 0:
-            tail = "".join(log.read_text(errors="replace").splitlines(keepends=True)[-5:])
+            tail = "".join(log.read_text(errors="replace", encoding="utf-8").splitlines(keepends=True)[-5:])
             raise RuntimeError(f"exit code {code}, the end of {log}:\n{tail}")
 
     def _stop(self) -> None:
@@ -178,7 +178,7 @@ class Solver:
 def _finished_seconds(run: Run, settings: dict[str, Any]) -> float | None:
     """How long the run took, if it is there, finished, and trained with the same settings."""
     try:
-        record = json.loads((run.run_folder / RECORD).read_text())
+        record = json.loads((run.run_folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     return record["seconds"] if record["settings"] == json.loads(json.dumps(settings)) else None

@@ -66,7 +66,7 @@ def zoo_section(env_id: str) -> dict[str, Any]:
     """What RL Zoo's file for PPO says about an environment."""
     import yaml
 
-    sections = yaml.safe_load(zoo_file().read_text())
+    sections = yaml.safe_load(zoo_file().read_text(encoding="utf-8"))
     if env_id not in sections:
         raise SystemExit(f"RL Zoo's ppo.yml has no section {env_id!r}, only: {', '.join(sections)}.")
     return sections[env_id]
@@ -90,14 +90,16 @@ def memory() -> int:
     """Bytes of this process and its children, with each shared page counted once."""
     total = 0
     for pid in [os.getpid(), *_children()]:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines():
             if line.startswith("Pss:"):
                 total += 1024 * int(line.split()[1])
     return total
 
 
 def _children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
+    return [
+        int(pid) for pid in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="utf-8").split()
+    ]
 
 
 def measure_apart(

@@ -38,7 +38,7 @@ class Picture(BaseCallback):
         (table,) = (shown for shown in self.logger.output_formats if isinstance(shown, LiveTable))
         console = Console(record=True, width=128, height=44, file=io.StringIO(), force_terminal=True)
         console.print(table._everything())
-        self._path.write_text(console.export_svg(title="PPOExt, CartPole-v1"))
+        self._path.write_text(console.export_svg(title="PPOExt, CartPole-v1"), encoding="utf-8")
 
 
 def main() -> None:

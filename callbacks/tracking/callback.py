@@ -335,4 +335,4 @@ def _write_run_file(folder: Path, run: Run, algo: str, env_id: str | None) -> No
         "folder": folder.name,
     }
     with replacing(folder / RUN_FILE) as unfinished:
-        unfinished.write_text(json.dumps(info, indent=2) + "\n")
+        unfinished.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")

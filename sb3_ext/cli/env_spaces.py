@@ -69,7 +69,7 @@ def find_spaces(env_ids: Sequence[str], packages: Sequence[str] = (), seconds: f
 
 
 def _make_each(connection: Connection, env_ids: Sequence[str], packages: Sequence[str]) -> None:
-    sys.stdout = sys.stderr = open(os.devnull, "w")
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
     for stream in (1, 2):  # of libraries that don't print by way of Python
         os.dup2(sys.stdout.fileno(), stream)
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

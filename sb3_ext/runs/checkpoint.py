@@ -117,7 +117,7 @@ class Checkpoint:
         :return: what :func:`write_record` wrote
         :raises FileNotFoundError: when nobody did
         """
-        return json.loads(self.record.read_text())
+        return json.loads(self.record.read_text(encoding="utf-8"))
 
 
 def save_checkpoint(model: BaseAlgorithm, checkpoint: Checkpoint, metrics: Mapping[str, Metric]) -> None:
@@ -154,7 +154,7 @@ def write_record(checkpoint: Checkpoint, step: int, algorithm: str, metrics: Map
         "metric_steps": {name: metric.step for name, metric in metrics.items()},
     }
     with replacing(checkpoint.record) as unfinished:
-        unfinished.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n")
+        unfinished.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def copy_checkpoint(source: Checkpoint, target: Checkpoint, metrics: Mapping[str, Metric], algorithm: str) -> None:

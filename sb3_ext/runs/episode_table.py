@@ -68,7 +68,7 @@ class EpisodeTable:
         """
         :param path: the file; it is complete when it is there
         """
-        with replacing(path) as unfinished, unfinished.open("w", newline="") as file:
+        with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(zip(*(column.tolist() for column in self.columns.values()), strict=True))
@@ -78,7 +78,7 @@ class EpisodeTable:
         """
         :param path: what :meth:`to_csv` wrote
         """
-        with open(path, newline="") as file:
+        with open(path, newline="", encoding="utf-8") as file:
             names, *rows = csv.reader(file)
         return cls({name: _typed([row[index] for row in rows]) for index, name in enumerate(names)})
 

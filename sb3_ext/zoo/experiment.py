@@ -41,7 +41,7 @@ from sb3_ext.zoo.normalization import statistics_or_warning
 from sb3_ext.zoo.options import OUR_DEFAULTS, read_options
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
-from sb3_ext.zoo.sections import check_section, file_with_section, stock_hyperparams_file
+from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8, stock_hyperparams_file
 from sb3_ext.zoo.threads import choose_threads
 from sb3_ext.zoo.training_callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking
 from sb3_ext.zoo.vec_envs import EnvConfig, VecEnvChoice, VecEnvChooser
@@ -86,7 +86,8 @@ class ExtExperimentManager(ExperimentManager):
             return super().read_hyperparameters()
         self.config = file_with_section(self.config, self.algo, self.env_name.gym_id, self._is_atari)
         self._load_trial_zero()
-        hyperparams, saved_hyperparams = super().read_hyperparameters()
+        with files_in_utf8():
+            hyperparams, saved_hyperparams = super().read_hyperparameters()
         if self.n_timesteps > 0:
             hyperparams.setdefault("n_timesteps", self.n_timesteps)
         check_section(hyperparams, ALGOS[self.algo], f"{self.config}: the section for {self.env_name.gym_id}")

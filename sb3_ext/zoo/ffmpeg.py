@@ -25,7 +25,8 @@ def provide_ffmpeg() -> None:
     folder = Path(tempfile.mkdtemp(prefix="sb3-ext-ffmpeg-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     program = folder / "ffmpeg"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(__file__)} "$@"\n')
+    script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(__file__)} "$@"\n'
+    program.write_bytes(os.fsencode(script))
     program.chmod(0o755)
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(folder)])
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from sb3_ext.common.options import read_number
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.zoo.registry import STOCK_TWIN
 
-__all__ = ["check_section", "file_with_section", "stock_hyperparams_file"]
+__all__ = ["check_section", "file_with_section", "files_in_utf8", "stock_hyperparams_file"]
 
 #: What a section may have beside the algorithm's parameters
 _SECTION_KEYS = (
@@ -83,8 +86,19 @@ def check_section(hyperparams: dict[str, Any], algorithm: type[BaseAlgorithm], w
     hyperparams["n_timesteps"] = read_number("n_timesteps", hyperparams["n_timesteps"])
 
 
+@contextmanager
+def files_in_utf8() -> Iterator[None]:
+    """RL Zoo opens hyperparameter files in the machine's encoding, and fails at a comment that is not ASCII."""
+    module: Any = rl_zoo3.exp_manager
+    module.open = partial(open, encoding="utf-8")
+    try:
+        yield
+    finally:
+        del module.open
+
+
 def _read_sections(path: str | Path) -> dict[str, Any]:
-    sections = yaml.safe_load(Path(path).read_text())
+    sections = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     if not isinstance(sections, dict):
         raise ValueError(f"{path} has no sections: a hyperparameter file maps environment ids to hyperparameters.")
     return sections
