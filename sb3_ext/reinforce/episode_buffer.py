@@ -66,7 +66,6 @@ class EpisodeBuffer(DeferringBuffer, RolloutBuffer):
         self.n_episodes = int(sum(columns["ends"].sum() for columns in ready))
         self._set_columns({name: np.concatenate([columns[name] for columns in ready]) for name in ready[0]})
         self.advantages = self.returns.copy()
-        self.generator_ready = True
 
     def _end_abandoned_episodes(self) -> None:
         """Someone reset the environments between two rollouts: the episodes that wait will never go on."""

@@ -33,6 +33,24 @@ def assert_close(ours, theirs):
     for i, entry in state.items():
         for name, value in entry.items():
             assert th.allclose(ours_state[i][name], value, rtol=1e-2, atol=1e-4), name
+    assert_same_logs(ours, theirs)
+
+
+def assert_same_logs(ours, theirs):
+    logged, expected = (
+        {name: value for name, value in model.logger.name_to_value.items() if name.startswith("train/")}
+        for model in (ours, theirs)
+    )
+    if type(theirs) is type(ours):
+        assert logged.keys() == expected.keys()
+    else:
+        # Ours are means over all epochs and counts of those that ran
+        expected = {n: value for n, value in expected.items() if n not in ("train/approx_kl", "train/n_updates")}
+        assert logged.keys() >= expected.keys()
+    for name, value in expected.items():
+        # A ratio at the edge of the clip range may fall to either side
+        tolerance = 0.05 if name == "train/clip_fraction" else 1e-3
+        assert logged[name] == pytest.approx(value, rel=1e-2, abs=tolerance), name
 
 
 @pytest.mark.parametrize(

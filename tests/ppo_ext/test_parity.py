@@ -51,9 +51,28 @@ def test_parameters_equal_those_of_ppo_on_every_kind_of_observation(observations
     assert_same(train(PPOExt, POLICIES[observations], env), train(PPO, POLICIES[observations], env))
 
 
-def test_parameters_equal_those_of_ppo_with_gsde():
-    kwargs = {"use_sde": True, "sde_sample_freq": 4}
+@pytest.mark.parametrize("squash_output", [False, True])
+def test_parameters_equal_those_of_ppo_with_gsde(squash_output):
+    """A squashed distribution has no entropy in closed form."""
+    kwargs = {
+        "use_sde": True,
+        "sde_sample_freq": 4,
+        "ent_coef": 0.01,
+        "policy_kwargs": {"squash_output": squash_output},
+    }
     assert_same(train(PPOExt, "MlpPolicy", "Pendulum-v1", **kwargs), train(PPO, "MlpPolicy", "Pendulum-v1", **kwargs))
+
+
+def test_what_is_logged_of_an_update_is_what_ppo_logs():
+    kwargs = {"n_epochs": 1, "clip_range_vf": 0.1, "learning_rate": 1e-2, "clip_range": 0.05}
+    ours, stock = (train(a, "MlpPolicy", "Pendulum-v1", **kwargs).logger.name_to_value for a in (PPOExt, PPO))
+    names = [name for name in stock if name.startswith("train/")]
+    assert {"train/std", "train/clip_range_vf", "train/clip_fraction"} < set(names)
+    assert stock["train/clip_fraction"] > 0
+    assert {name: ours[name] for name in names} == pytest.approx({name: stock[name] for name in names}, rel=1e-5)
+    assert ours["train/grad_norm"] == pytest.approx(
+        (ours["train/grad_norm_actor"] ** 2 + ours["train/grad_norm_critic"] ** 2) ** 0.5, rel=0.1
+    )
 
 
 def test_kl_stopping_with_default_options_is_that_of_ppo():

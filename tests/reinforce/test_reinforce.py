@@ -106,6 +106,7 @@ def test_without_a_value_function_nothing_is_bootstrapped():
     model.learn(256)
     obs = th.as_tensor(model.env.reset())
     assert th.all(model.policy.predict_values(obs) == 0)
+    assert "train/explained_variance" not in model.logger.name_to_value
 
 
 def test_a_large_value_gradient_does_not_shrink_the_policys():
@@ -131,6 +132,36 @@ def test_the_divergence_from_the_data_is_logged():
     model = make(learning_rate=0.01)
     model.learn(64)
     assert model.logger.name_to_value["train/approx_kl"] > 1e-6
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_what_is_logged_of_an_update(fast):
+    def env():
+        return RandomEnv(OBSERVATION_SPACES["Box"], ACTION_SPACES["Box"])
+
+    model = make(env, fast=fast, ent_coef=0.1, vf_coef=0.3)
+    model.learn(64)
+    logged, buffer = model.logger.name_to_value, model.rollout_buffer
+    assert logged["train/std"] == pytest.approx(th.exp(model.policy.log_std).mean().item())
+    assert logged["train/explained_variance"] == pytest.approx(
+        1 - np.var(buffer.returns - buffer.values) / np.var(buffer.returns), rel=1e-4
+    )
+    assert logged["train/loss"] == pytest.approx(
+        logged["train/policy_gradient_loss"] + 0.1 * logged["train/entropy_loss"] + 0.3 * logged["train/value_loss"],
+        rel=1e-4,
+    )
+    assert logged["train/entropy_loss"] == pytest.approx(-2 * (0.5 + 0.5 * np.log(2 * np.pi)), rel=1e-4)
+    assert logged["rollout/episodes"] == 2 * (32 // 7)
+    assert logged["rollout/steps_waiting"] == 2 * (32 % 7)
+    assert logged["train/n_updates"] == 1
+
+
+def test_a_distribution_without_an_entropy_is_learned_too():
+    model = make("Pendulum-v1", n_envs=1, n_steps=200, use_sde=True, policy_kwargs={"squash_output": True})
+    model.learn(200)
+    buffer = model.rollout_buffer
+    entropy_loss = model.logger.name_to_value["train/entropy_loss"]
+    assert entropy_loss == pytest.approx(np.mean(buffer.log_probs), rel=1e-3), "minus the mean of -log_prob"
 
 
 def test_a_rollout_without_a_finished_episode_changes_nothing_and_loses_nothing():
