@@ -34,7 +34,7 @@ class FastImagePolicy(FastPolicy):
             return "of normalised values from images"
         if not policy.share_features_extractor:
             return "actor and critic have a features extractor each"
-        if not policy.normalize_images or policy.observation_space.dtype != np.uint8:
+        if not policy.normalize_images:
             return "of its observations (images that are normalised already)"
         return None
 
