@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # `sb3-ext envs | head` has seen enough; Python would complain when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OSError) as error:
         print(f"sb3-ext: {printable(mask_passwords(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

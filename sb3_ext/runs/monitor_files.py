@@ -15,11 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sb3_ext.runs.progress_file import Series
+from sb3_ext.runs.small_files import as_number
 
 __all__ = ["WINDOW", "Episodes", "read_episodes"]
 
 #: Episodes that a score is the mean of, as many as SB3 takes
 WINDOW = 100
+#: Steps of an episode; more are a mistake in the file
+_LONGEST = 10**12
 
 
 class Episodes(NamedTuple):
@@ -73,7 +76,8 @@ def read_episodes(folder: str | os.PathLike[str]) -> Episodes | None:
     starts, ends = [], []
     for header, rows, _ in files:
         own_steps = 0
-        starts.append(float(header.get("t_start", math.nan)))
+        start = as_number(header.get("t_start"))
+        starts.append(math.nan if start is None else start)
         for score, length, seconds in rows:
             own_steps += length
             episodes.append((own_steps * len(files), score, length))
@@ -86,7 +90,7 @@ def read_episodes(folder: str | os.PathLike[str]) -> Episodes | None:
         lengths.astype(np.int64),
         len(files),
         float(np.max(ends) - np.min(starts)) if ends else math.nan,
-        next((file.header["env_id"] for file in files if file.header.get("env_id")), None),
+        next((env_id for file in files if isinstance(env_id := file.header.get("env_id"), str)), None),
         sum(file.n_broken for file in files),
     )
 
@@ -99,12 +103,17 @@ def _read(path: Path) -> _MonitorFile:
     if lines[0].startswith("#"):
         try:
             header = json.loads(lines.pop(0)[1:])
-        except ValueError:
+        except (ValueError, RecursionError):
             header = {}
     rows, n_broken = [], int(bool(half))
     for row in csv.DictReader(lines):
         try:
-            rows.append((float(row["r"]), int(float(row["l"])), float(row["t"])))
-        except (KeyError, TypeError, ValueError):
+            score, length, seconds = float(row["r"]), int(float(row["l"])), float(row["t"])
+        except (KeyError, TypeError, ValueError, OverflowError):
+            n_broken += 1
+            continue
+        if 0 <= length < _LONGEST:
+            rows.append((score, length, seconds))
+        else:
             n_broken += 1
     return _MonitorFile(header if isinstance(header, dict) else {}, rows, n_broken)

@@ -7,11 +7,19 @@ from typing import Any
 
 import yaml
 
+from sb3_ext.runs.small_files import read_text
+
 __all__ = ["read_plain_yaml"]
+
+#: Of a mapping and all that is in it; a config has less than a hundred
+_MAX_ENTRIES = 20_000
 
 
 class _PlainLoader(yaml.SafeLoader):
     """Makes no object but dicts, lists, numbers and texts."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merges (``<<``) are resolved when RL Zoo writes a file, and a few of them could fill the memory."""
 
 
 def _ordered_dict(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
@@ -40,11 +48,30 @@ def read_plain_yaml(path: Path, problems: list[str]) -> dict[str, Any]:
     :param problems: gets a line when the file can't be read
     :return: what it holds; empty when it is not there, or no mapping
     """
-    if not path.is_file():
+    text = read_text(path, problems)
+    if text is None:
         return {}
     try:
-        read = yaml.load(path.read_text(encoding="utf-8"), Loader=_PlainLoader)
-    except (yaml.YAMLError, TypeError, ValueError) as error:
-        problems.append(f"{path.name} can't be read: {str(error).splitlines()[0]}")
+        read = yaml.load(text, Loader=_PlainLoader)
+        if not _is_small(read):
+            raise ValueError(f"it has more than {_MAX_ENTRIES:,} entries, or contains itself.")
+    except (yaml.YAMLError, ArithmeticError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        problems.append(f"{path.name} can't be read: {(str(error).splitlines() or [''])[0]}")
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def _is_small(read: Any) -> bool:
+    """A few aliases of aliases are a thousand million entries when they are written out."""
+    waiting = [read]
+    for _ in range(_MAX_ENTRIES):
+        if not waiting:
+            return True
+        entry = waiting.pop()
+        if isinstance(entry, dict):
+            waiting += [*entry.keys(), *entry.values()]
+        elif isinstance(entry, list | tuple | set):
+            waiting += entry
+        if len(waiting) > _MAX_ENTRIES:
+            break
+    return False

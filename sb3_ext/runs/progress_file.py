@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sb3_ext.runs.small_files import as_number
+
 __all__ = ["PROGRESS_FILES", "Progress", "Series", "read_progress"]
 
 #: The JSON comes first: half a number of a CSV still looks like a number
@@ -99,7 +101,7 @@ def _json_rows(text: str) -> tuple[list[dict[str, float]], int]:
             continue
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             row = None
         if isinstance(row, dict):
             rows.append(_numbers(row.items()))
@@ -165,7 +167,7 @@ def _columns(rows: Iterable[Mapping[str, float]]) -> dict[str, Series]:
 
 
 def _whole(number: float | None, otherwise: int) -> int:
-    return int(number) if number is not None and math.isfinite(number) else otherwise
+    return otherwise if number is None or as_number(number) is None else int(number)
 
 
 def _sorted(steps: list[int], values: list[float]) -> Series:

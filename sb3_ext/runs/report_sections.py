@@ -10,6 +10,7 @@ import yaml
 from sb3_ext.runs.commands import shown_path, train_command, watch_commands
 from sb3_ext.runs.next_steps import sorted_alerts, suggestions, trend_of
 from sb3_ext.runs.run_files import ALERTS_FILE, TRAINING_FILE, Run
+from sb3_ext.runs.small_files import as_number
 from sb3_ext.runs.text_charts import markdown_table, number
 
 __all__ = ["alerts", "commands", "config", "how_it_ended", "next_steps", "sources", "speed"]
@@ -93,8 +94,8 @@ def speed(run: Run) -> list[str]:
     if run.seconds is not None:
         rows.append(["time", f"{run.seconds / 3600:.3g} h ({number(run.seconds)} s)"])
     if run.steps and run.seconds:
-        start = int(run.training.get("steps_at_start") or 0)
-        rows.append(["steps a second, all in all", number(round((run.steps - start) / run.seconds))])
+        rate = as_number((run.steps - (run.training.get("steps_at_start") or 0)) / run.seconds)
+        rows += [] if rate is None else [["steps a second, all in all", number(round(rate))]]
     for name, what in (("time/fps", "steps a second, as logged last"), ("time/n_updates", "updates")):
         latest = None if run.progress is None else run.progress.latest(name)
         if latest is not None:

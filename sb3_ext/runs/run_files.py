@@ -24,6 +24,7 @@ from sb3_ext.common.names import nearest
 from sb3_ext.runs.monitor_files import WINDOW, Episodes, read_episodes
 from sb3_ext.runs.plain_yaml import read_plain_yaml
 from sb3_ext.runs.progress_file import PROGRESS_FILES, Progress, Series, read_progress
+from sb3_ext.runs.small_files import as_number, checked, read_json, read_text
 
 __all__ = ["ALERTS_FILE", "SCORE", "TRAINING_FILE", "Evaluation", "Run", "Threshold", "read_run"]
 
@@ -33,6 +34,17 @@ ALERTS_FILE = "alerts.json"
 SCORE = "rollout/ep_rew_mean"
 #: A mistyped name must not make us look through a whole disk
 _MANY = 5000
+#: Bytes of a model's attributes, without its weights, and of the arrays of evaluations, unpacked
+_MAX_MODEL_DATA, _MAX_EVALUATIONS = 50_000_000, 100_000_000
+#: What must be what in files that the report takes at their word
+_TRAINING: dict[str, type] = {
+    **dict.fromkeys(("state", "algorithm", "env_id", "stop_reason", "error", "threshold_source"), str),
+    **dict.fromkeys(("steps", "steps_at_start", "total_timesteps", "seconds", "threshold", "env_threshold"), float),
+    **dict.fromkeys(("evaluates", "deterministic_eval"), bool),
+    "charts": list,
+}
+_ALERT: dict[str, type] = dict.fromkeys(("count", "share", "first_step", "last_step"), float)
+_ARGS: dict[str, type] = {**dict.fromkeys(("algo", "env", "trained_agent"), str), "gym_packages": list}
 #: Episodes so far
 _EPISODES = "time/episodes"
 _NUMBERED = re.compile(r"(?P<env>.+)_(?P<number>\d+)")
@@ -152,25 +164,25 @@ class Run:
         kept = self.score.steps >= start
         return Series(self.score.steps[kept], self.score.values[kept])
 
-    @property
+    @cached_property
     def steps(self) -> int | None:
         """How long it was trained."""
         known = [self.training.get("steps"), self._latest("time/total_timesteps"), self._steps_of_model()]
         if self.episodes is not None and len(self.episodes.steps):
             known.append(self.episodes.steps[-1])
-        return next((int(steps) for steps in known if steps is not None), None)
+        return next((int(steps) for steps in map(as_number, known) if steps is not None), None)
 
     @property
     def planned_steps(self) -> int | None:
         planned = [self.training.get("total_timesteps"), self.args.get("n_timesteps"), self.config.get("n_timesteps")]
-        return next((int(float(steps)) for steps in planned if steps and float(steps) > 0), None)
+        return next((int(steps) for steps in map(as_number, planned) if steps is not None and steps > 0), None)
 
     @property
     def seconds(self) -> float | None:
         known = [self.training.get("seconds"), self._latest("time/time_elapsed")]
-        if self.episodes is not None and math.isfinite(self.episodes.seconds):
+        if self.episodes is not None:
             known.append(self.episodes.seconds)
-        return next((float(seconds) for seconds in known if seconds is not None), None)
+        return next((seconds for seconds in map(as_number, known) if seconds is not None), None)
 
     @cached_property
     def threshold(self) -> Threshold | None:
@@ -193,8 +205,10 @@ class Run:
     def _steps_of_model(self) -> int | None:
         try:
             with zipfile.ZipFile(self.final_model or "") as archive:
+                if archive.getinfo("data").file_size > _MAX_MODEL_DATA:
+                    return None
                 return int(json.loads(archive.read("data"))["num_timesteps"])
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, zipfile.BadZipFile):
             return None
 
 
@@ -210,19 +224,21 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     params = args_files[0].parent if args_files else path
     progress = read_progress(path)
     evaluations, evaluations_file = _read_evaluations(path, progress, problems)
-    alerts = _read_json(path / ALERTS_FILE, list, problems)
-    command = params / "command.txt"
+    alerts = read_json(path / ALERTS_FILE, list, problems)
+    command = read_text(params / "command.txt", problems)
     return Run(
         path,
-        read_plain_yaml(params / "args.yml", problems),
+        checked(read_plain_yaml(params / "args.yml", problems), _ARGS, "args.yml", problems),
         read_plain_yaml(params / "config.yml", problems),
-        command.read_text(encoding="utf-8", errors="replace").strip() if command.is_file() else None,
+        None if command is None else command.strip(),
         progress,
         evaluations,
         evaluations_file,
         read_episodes(path),
-        None if alerts is None else tuple(alert for alert in alerts if isinstance(alert, dict)),
-        _read_json(path / TRAINING_FILE, dict, problems) or {},
+        None
+        if alerts is None
+        else tuple(checked(alert, _ALERT, ALERTS_FILE, problems) for alert in alerts if isinstance(alert, dict)),
+        checked(read_json(path / TRAINING_FILE, dict, problems) or {}, _TRAINING, TRAINING_FILE, problems),
         tuple(problems),
     )
 
@@ -251,20 +267,6 @@ def _check_is_run(folder: Path) -> None:
     raise ValueError(f"{folder} {what}: {nearest(str(folder), [str(run) for run in runs[:200]])}")
 
 
-def _read_json(path: Path, kind: type, problems: list[str]) -> Any:
-    if not path.is_file():
-        return None
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        problems.append(f"{path.name} can't be read: {error}")
-        return None
-    if not isinstance(read, kind):
-        problems.append(f"{path.name} holds a {type(read).__name__}, and should a {kind.__name__}.")
-        return None
-    return read
-
-
 def _read_evaluations(
     folder: Path, progress: Progress | None, problems: list[str]
 ) -> tuple[tuple[Evaluation, ...], str | None]:
@@ -272,7 +274,7 @@ def _read_evaluations(
     if path.is_file():
         try:
             return _evaluations_of_file(path), path.name
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except Exception as error:  # whatever numpy makes of a file that somebody else wrote
             problems.append(f"{path.name} can't be read: {error}")
     if progress is None or "eval/mean_reward" not in progress.series:
         return (), None
@@ -283,13 +285,16 @@ def _read_evaluations(
     ]
     evaluations = []
     for step, mean in zip(means.steps, means.values, strict=True):
-        std, n_episodes, length = (other.get(step) for other in others)
+        std, n_episodes, length = (as_number(other.get(step)) for other in others)
         evaluations.append(Evaluation(int(step), mean, std, None if n_episodes is None else int(n_episodes), length))
     return tuple(evaluations), progress.file
 
 
 def _evaluations_of_file(path: Path) -> tuple[Evaluation, ...]:
     """Scores of evaluations with fewer episodes than others may be filled up with NaN."""
+    with zipfile.ZipFile(path) as archive:
+        if sum(array.file_size for array in archive.infolist()) > _MAX_EVALUATIONS:
+            raise ValueError(f"it has more than {_MAX_EVALUATIONS:,} bytes when it is unpacked.")
     with np.load(path) as saved:
         steps, results = saved["timesteps"], np.asarray(saved["results"], dtype=float)
         lengths = np.asarray(saved["ep_lengths"], dtype=float) if "ep_lengths" in saved else None
