@@ -1,5 +1,7 @@
 """KL early stopping: when an update ends, what is logged of it, and what rollback takes back."""
 
+import functools
+
 import pytest
 import torch as th
 from stable_baselines3.common.env_util import make_vec_env
@@ -16,35 +18,31 @@ class RecordedPPO(PPOExt):
         self.updates = [*getattr(self, "updates", []), {**self.logger.name_to_value, "kl_left": kl_left}]
 
 
+@functools.cache
 def train(**kwargs):
-    """A learning rate at which plain PPO goes far beyond a KL divergence of 0.01."""
+    """A learning rate at which plain PPO goes far beyond a KL divergence of 0.01; each training is made once."""
     settings = {"n_steps": 64, "batch_size": 32, "n_epochs": 8, "seed": 0, "learning_rate": 3e-3, "device": "cpu"}
     model = RecordedPPO("MlpPolicy", make_vec_env("CartPole-v1", 2, seed=0), **{**settings, **kwargs})
     model.learn(2560, log_interval=None)
     return model, model.updates
 
 
-@pytest.fixture(scope="module")
-def plain():
-    return train()
-
-
-def test_without_a_target_no_update_stops(plain):
-    model, updates = plain
+def test_without_a_target_no_update_stops():
+    model, updates = train()
     assert model.kl_stops == 0
     assert all(update["train/epochs_run"] == 8 and update["train/kl_stopped"] == 0 for update in updates)
     assert max(update["kl_left"] for update in updates) > 0.03, "the task is too easy to test stopping on"
 
 
 def test_a_stop_holds_for_its_update_only():
-    _, updates = train(target_kl=0.01)
+    _, updates = train(target_kl=0.01, kl_stop_scope="minibatch", seed=0)
     stopped = [update["train/kl_stopped"] for update in updates]
     assert 0 < sum(stopped) < len(stopped)
     assert all(update["train/epochs_run"] > 0 for update in updates), "an update after a stop did not run"
 
 
 def test_the_stops_are_counted():
-    model, updates = train(target_kl=0.01)
+    model, updates = train(target_kl=0.01, kl_stop_scope="minibatch", seed=0)
     counts = [update["train/kl_stops"] for update in updates]
     assert counts == [sum(update["train/kl_stopped"] for update in updates[: i + 1]) for i in range(len(updates))]
     assert model.kl_stops == counts[-1]
@@ -59,8 +57,8 @@ def test_only_epochs_that_ran_are_counted_as_updates():
         assert after - before == -(-update["train/epochs_run"] // 1)
 
 
-def test_the_logged_divergence_is_over_all_minibatches_not_the_last_epoch(plain):
-    _, updates = plain
+def test_the_logged_divergence_is_over_all_minibatches_not_the_last_epoch():
+    _, updates = train()
     for update in updates:
         assert 0 < update["train/approx_kl"] < update["train/approx_kl_max"]
 
@@ -72,7 +70,7 @@ def test_a_larger_factor_stops_later():
 
 
 def test_epoch_scope_stops_only_between_epochs():
-    model, updates = train(target_kl=0.01, kl_stop_scope="epoch")
+    model, updates = train(target_kl=0.01, kl_stop_scope="epoch", seed=0)
     assert model.kl_stops > 0
     assert all(update["train/epochs_run"] == int(update["train/epochs_run"]) for update in updates)
 
@@ -81,10 +79,11 @@ def test_epoch_scope_stops_only_between_epochs():
 def test_rollback_leaves_the_policy_inside_the_limit(scope):
     limit = 1.5 * 0.01
     without_updates, updates = [], []
-    for seed in range(3):
-        without, of_seed = train(target_kl=0.01, kl_stop_scope=scope, seed=seed)
+    for seed in range(2):
+        options = {"target_kl": 0.01, "kl_stop_scope": scope, "seed": seed}
+        without, of_seed = train(**options)
         without_updates += of_seed
-        model, of_seed = train(target_kl=0.01, kl_stop_scope=scope, kl_rollback=True, seed=seed)
+        model, of_seed = train(**options, kl_rollback=True)
         updates += of_seed
         assert without.kl_stops > 0 and model.kl_stops > 0
     over = [update["kl_left"] for update in updates if update["kl_left"] > limit]
@@ -99,7 +98,7 @@ def test_rollback_leaves_the_policy_inside_the_limit(scope):
 
 
 def test_rollback_restores_the_optimizer_too():
-    model, _ = train(target_kl=0.01, kl_rollback=True, kl_stop_scope="epoch", n_epochs=2)
+    model, _ = train.__wrapped__(target_kl=0.01, kl_rollback=True, kl_stop_scope="epoch", n_epochs=2)
     model.target_kl, model.learning_rate = 1e-6, 1e-2
     model.lr_schedule = lambda _: 1e-2
     parameters = [p.clone() for p in model.policy.parameters()]
@@ -111,7 +110,10 @@ def test_rollback_restores_the_optimizer_too():
 
 
 def test_options_are_saved_with_the_model(tmp_path):
-    model, _ = train(target_kl=0.01, kl_stop_factor=1.2, kl_stop_scope="epoch", kl_rollback=True)
+    options = {"target_kl": 0.01, "kl_stop_factor": 1.2, "kl_stop_scope": "epoch", "kl_rollback": True}
+    model = PPOExt("MlpPolicy", "CartPole-v1", n_steps=64, learning_rate=1e-2, seed=0, device="cpu", **options)
+    model.learn(128)
+    assert model.kl_stops > 0
     model.save(tmp_path / "model")
     loaded = PPOExt.load(tmp_path / "model")
     assert (loaded.kl_stop_factor, loaded.kl_stop_scope, loaded.kl_rollback) == (1.2, "epoch", True)
