@@ -11,6 +11,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from torch import nn
 
+from sb3_ext.common.diagnostics import approx_kl, clip_fraction
 from sb3_ext.common.policy_output import PolicyOutput
 from sb3_ext.common.snapshot import PolicySnapshot
 from sb3_ext.fast.flat import FlatAdam, FlatParameters, FlatSnapshot
@@ -131,8 +132,16 @@ def test_the_gradient_of_the_loss_is_that_of_autograd(clip_range_vf, value_loss,
     assert np.allclose(gradient.values, values.grad, **CLOSE)
     assert np.allclose(gradient.log_prob, log_prob.grad, **CLOSE)
     assert np.allclose(gradient.entropy, entropy.grad, **CLOSE)
-    assert gradient.metrics["loss"] == pytest.approx(terms.total.item(), rel=1e-4)
-    assert gradient.metrics["value_loss"] == pytest.approx(terms.value.item(), rel=1e-4)
+    expected = {
+        "loss": terms.total,
+        "policy_gradient_loss": terms.policy,
+        "value_loss": terms.value,
+        "entropy_loss": terms.entropy,
+        "approx_kl": approx_kl(terms.log_ratio),
+        "clip_fraction": clip_fraction(th.exp(terms.log_ratio), 0.2),
+    }
+    expected = {name: value.item() for name, value in expected.items()}
+    assert gradient.metrics == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
 @pytest.fixture

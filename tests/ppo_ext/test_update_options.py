@@ -8,6 +8,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import PPOExt
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
+from sb3_ext.ppo_ext.kl_guard import KLGuard
 
 
 def make(env="CartPole-v1", **kwargs):
@@ -20,6 +21,11 @@ def make(env="CartPole-v1", **kwargs):
 )
 def test_the_learning_rate_changes_outside_half_and_twice_the_target(kl, expected):
     assert adapted_learning_rate(1e-3, kl, 0.01, (1e-5, 1e-2)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kl", [0.02, 0.005])
+def test_at_half_and_twice_the_target_the_learning_rate_stays(kl):
+    assert adapted_learning_rate(1e-3, kl, 0.01, (1e-5, 1e-2)) == 1e-3
 
 
 def test_the_learning_rate_stays_in_its_bounds():
@@ -67,6 +73,64 @@ def test_the_optimizer_forgets_its_moments_when_the_learning_rate_jumps(reset, s
     assert next(iter(model.policy.optimizer.state.values()))["step"] == steps
 
 
+@pytest.mark.parametrize("reset", ["never", "lr_jump"])
+@pytest.mark.parametrize(("factor", "jumped"), [(1.0, False), (1.9, False), (2.0, True), (0.5, True), (0.55, False)])
+def test_a_learning_rate_jumps_when_it_doubles_or_halves(factor, jumped, reset):
+    model = make(learning_rate=0.25, reset_optimizer=reset, n_epochs=1).learn(128)
+    model.lr_schedule = lambda _: 0.25 * factor
+    model._update_learning_rate(model.policy.optimizer)
+    assert model.policy.optimizer.param_groups[0]["lr"] == 0.25 * factor
+    assert (not model.policy.optimizer.state) == (jumped and reset == "lr_jump")
+
+
+def test_an_update_that_is_stopped_lowers_the_learning_rate_by_what_stopped_it():
+    """Measured over the whole rollout the divergence is below half the target, at which the rate would rise."""
+    model = make(learning_rate=1e-3, kl_adaptive_lr=0.02, target_kl=0.02, kl_stop_factor=2.0).learn(128)
+    guard = KLGuard(0.04, "minibatch", False, lambda: 0.0, lambda: None)
+    assert guard.stops_before_step(0.05)
+    model._adaptive_lr, model._rollout_kl = 1e-3, lambda: 0.001
+    model._adapt_learning_rate(guard)
+    assert model._adaptive_lr == pytest.approx(1e-3 / 1.5)
+    assert model.logger.name_to_value["train/rollout_kl"] == 0.001
+
+
+def test_normalised_values_keep_the_optimizer_and_its_options():
+    options = {"optimizer_class": th.optim.RMSprop, "optimizer_kwargs": {"alpha": 0.9}}
+    model = make(normalize_values=True, learning_rate=0.25, policy_kwargs=options)
+    (group,) = model.policy.optimizer.param_groups
+    assert type(model.policy.optimizer) is th.optim.RMSprop
+    assert (group["lr"], group["alpha"]) == (0.25, 0.9)
+    assert {id(p) for p in group["params"]} == {id(p) for p in model.policy.parameters()}
+
+
+@pytest.mark.parametrize("fast", ["alone", False])
+def test_normalised_values_are_clipped_in_normalised_units(fast):
+    """In the returns' own units a clip range of 0.2 would leave nothing to learn at this scale."""
+    losses = []
+    for clip_range_vf in (None, 0.2):
+        model = make("Pendulum-v1", normalize_values=True, clip_range_vf=clip_range_vf, fast=fast, n_epochs=1)
+        model.learn(256)
+        losses.append(model.logger.name_to_value["train/value_loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=0.2)
+
+
+@pytest.mark.parametrize("fast", ["alone", False])
+@pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
+def test_epochs_are_counted_with_a_minibatch_that_is_a_stub(fast):
+    logged = make(batch_size=50, n_epochs=3, fast=fast).learn(128).logger.name_to_value
+    assert logged["train/epochs_run"] == 3
+    assert logged["train/n_updates"] == 3
+
+
+def test_a_scope_without_a_target_gets_a_warning():
+    with pytest.warns(UserWarning, match="kl_stop_scope='epoch' does nothing without target_kl"):
+        make(kl_stop_scope="epoch")
+
+
+def test_bounds_may_be_one_number():
+    assert make(kl_adaptive_lr=0.01, kl_adaptive_lr_bounds=(1e-3, 1e-3)).kl_adaptive_lr_bounds == (1e-3, 1e-3)
+
+
 def test_huber_loss_is_less_moved_by_large_errors():
     mse = make("Pendulum-v1").learn(128).logger.name_to_value["train/value_loss"]
     huber = make("Pendulum-v1", value_loss="huber").learn(128).logger.name_to_value["train/value_loss"]
@@ -108,7 +172,9 @@ def test_numbers_that_yaml_left_as_strings_are_read_as_numbers():
         ({"kl_adaptive_lr_bounds": [1e-2, 1e-5]}, "the smaller one first"),
         ({"value_loss": "hubber"}, "did you mean 'huber'"),
         ({"reset_optimizer": "lr_jum"}, "did you mean 'lr_jump'"),
-        ({"kl_adaptive_lr": -0.1}, "must be positive"),
+        ({"kl_adaptive_lr": 0.0}, "kl_adaptive_lr=0.0 must be positive"),
+        ({"kl_adaptive_lr_bounds": [0, 1e-2]}, "must be positive, the smaller one first"),
+        ({"kl_adaptive_lr": True}, "kl_adaptive_lr=True must be a number"),
     ],
 )
 def test_bad_options_get_an_error_that_says_what_to_do(kwargs, message):
