@@ -29,10 +29,10 @@ from sb3_ext.common.process_start import starting_process
 
 __all__ = ["ChildProcess", "Outcome", "serve"]
 
-#: The first thing that it does is to step back. The working directory is in its path only where it is in ours
+#: The working directory is in its path only where it is in ours
 _PROGRAM = (
-    "import os, sys; parent = os.getppid(); os.setpriority(os.PRIO_PROCESS, 0, 19); "
-    "sys.path[:] = filter(None, sys.path); from sb3_ext.runs.child_process import serve; serve({}, parent)"
+    "import os, sys; parent = os.getppid(); sys.path[:] = filter(None, sys.path); "
+    "from sb3_ext.runs.child_process import serve; serve({}, parent)"
 )
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
 #: Seconds that it has to close and remove what it has made
@@ -172,6 +172,8 @@ def serve(connection: int, parent: int) -> None:
     :param parent: number of that process
     """
     os.set_inheritable(connection, False)
+    # Not before: on a busy machine, a start of low priority takes minutes
+    os.setpriority(os.PRIO_PROCESS, 0, 19)
     threading.Thread(target=_look_after_parent, args=(parent, connection), daemon=True).start()
     pipe = Connection(connection)
     with suppress(EOFError, OSError):  # nobody is there any more

@@ -14,6 +14,9 @@ import pytest
 
 from sb3_ext.runs.background import BackgroundProcess
 
+#: Seconds after which something has failed; a process of low priority on a busy machine takes long
+PATIENCE = 300
+
 
 @pytest.fixture(scope="module")
 def shared():
@@ -23,8 +26,19 @@ def shared():
 
 
 def finish(process):
-    assert process.wait(30)
+    assert process.wait(PATIENCE)
     return process.outcomes()
+
+
+def ends(pid):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def test_a_job_is_done_in_another_process_of_low_priority(shared):
@@ -52,28 +66,29 @@ def test_what_a_job_prints_does_no_harm(shared):
     assert [outcome.error for outcome in finish(shared)] == [None, None]
 
 
-def test_the_newest_jobs_win(shared):
-    shared.submit("first", time.sleep, 0.5)
+def test_the_newest_jobs_win(shared, tmp_path):
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    shared.submit("first", os.open, fifo, os.O_RDONLY)  # waits for a writer
     while not shared._is_working:
         time.sleep(0.01)
+    n_dropped = shared.n_dropped
     for name in ("a", "b", "a", "c"):
         shared.submit(name, max, 0, ord(name))
-    dropped = shared.n_dropped
+    os.close(os.open(fifo, os.O_WRONLY))
     assert [outcome.key for outcome in finish(shared)] == ["first", "a", "c"]
-    assert dropped == 1  # b; the first a was replaced
-
-
-def say_and_exit():
-    os.write(2, b"no more memory\n")
-    os._exit(3)
+    assert shared.n_dropped - n_dropped == 1  # b; the first a was replaced
 
 
 @pytest.mark.parametrize(
     ("death", "said"),
-    [(say_and_exit, "ended with code 3: no more memory"), (os.abort, "was ended by SIGABRT")],
+    [
+        ((exec, "import os; os.write(2, b'no more memory\\n'); os._exit(3)"), "ended with code 3: no more memory"),
+        ((os.abort,), "was ended by SIGABRT"),
+    ],
 )
 def test_a_process_that_dies_is_told_of_and_replaced(shared, death, said):
-    shared.submit("dies", death)
+    shared.submit("dies", *death)
     (outcome,) = finish(shared)
     assert outcome.error == f"the process {said}"
     shared.submit("pid", os.getpid)
@@ -84,7 +99,7 @@ def test_a_job_without_a_name_is_heard_of_when_it_fails(shared):
     shared.submit("", math.sqrt, 4)
     assert finish(shared) == []
     shared.submit("", math.sqrt, -1)
-    assert shared.next_outcome(30).error.startswith("ValueError: ")
+    assert shared.next_outcome(PATIENCE).error.startswith("ValueError: ")
     assert shared.next_outcome(0) is None
 
 
@@ -114,7 +129,7 @@ def test_ctrl_c_does_not_reach_it_from_its_first_moment_on():
 
 def test_it_ends_with_its_owner_and_not_with_a_fork_of_it():
     process = BackgroundProcess()
-    process.submit("sleeps", time.sleep, 60)
+    process.submit("sleeps", time.sleep, 2 * PATIENCE)
     pid = process.start().pid
     fork = os.fork()
     if fork == 0:
@@ -125,8 +140,7 @@ def test_it_ends_with_its_owner_and_not_with_a_fork_of_it():
     assert not process.wait(0.5)
     del process
     gc.collect()
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+    assert ends(pid)
 
 
 @pytest.fixture
@@ -148,7 +162,7 @@ def slow_start(monkeypatch):
 def test_a_new_job_does_not_wait_for_the_process_to_start(slow_start):
     process = BackgroundProcess()
     process.submit("first", os.getpid)
-    assert slow_start.inside.wait(60)
+    assert slow_start.inside.wait(PATIENCE)
     process.submit("second", os.getpid)
     assert process.is_busy
     assert not slow_start.is_over
@@ -159,7 +173,7 @@ def test_a_new_job_does_not_wait_for_the_process_to_start(slow_start):
 def test_a_fork_waits_until_a_process_has_started_and_does_not_inherit_its_pipes(slow_start):
     process = BackgroundProcess()
     process.submit("pid", os.getpid)
-    assert slow_start.inside.wait(60)
+    assert slow_start.inside.wait(PATIENCE)
     threading.Timer(0.1, slow_start.until.set).start()
     fork = os.fork()
     if fork == 0:
@@ -172,17 +186,17 @@ def test_a_fork_waits_until_a_process_has_started_and_does_not_inherit_its_pipes
     assert os.WIFSIGNALED(status), "it had ended before"
 
 
-def test_closing_ends_it_at_once():
+def test_closing_ends_it_in_the_middle_of_a_job():
     threads = threading.enumerate()
     process = BackgroundProcess()
     process.submit("pid", os.getpid)
     (outcome,) = finish(process)
-    process.submit("sleeps", time.sleep, 60)
+    process.submit("sleeps", time.sleep, 2 * PATIENCE)
     assert not process.wait(0.2)
-    start = time.monotonic()
     process.close()
-    assert time.monotonic() - start < 5
+    assert ends(outcome.result)
+    for thread in threading.enumerate():
+        if thread not in threads:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
     assert not process.is_busy
-    with pytest.raises(ProcessLookupError):
-        os.kill(outcome.result, 0)
-    assert not [thread for thread in threading.enumerate() if thread not in threads and thread.daemon]
