@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from gymnasium import spaces
@@ -12,6 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
+from typing_extensions import Self
 
 from sb3_ext.common.env_diversity import env_diversity, warn_if_copies
 from sb3_ext.common.options import read_flag
@@ -50,8 +51,6 @@ class FastAlgorithm(OnPolicyAlgorithm):
             self.rollout_buffer_class = DeferringRolloutBuffer
         super()._setup_model()
         self.rollout_buffer_class = given  # what is saved with the model loads without us
-        if isinstance(self.rollout_buffer, DeferringBuffer) and self.n_envs > 1:
-            self.rollout_buffer.on_complete = self._compare_envs
 
     def _compare_envs(self, buffer: RolloutBuffer) -> None:
         if isinstance(buffer.observations, dict):
@@ -90,10 +89,30 @@ class FastAlgorithm(OnPolicyAlgorithm):
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, *args: Any, **kwargs: Any
     ) -> bool:
         fast_policy = self.fast_policy
-        if fast_policy is None or not isinstance(rollout_buffer, DeferringBuffer):
+        with ExitStack() as stack:
+            if isinstance(rollout_buffer, DeferringBuffer):
+                # A buffer that kept it would keep the algorithm alive
+                rollout_buffer.on_complete = self._compare_envs if self.n_envs > 1 else None
+                stack.callback(setattr, rollout_buffer, "on_complete", None)
+                if fast_policy is not None:
+                    stack.enter_context(
+                        acting_with(self, fast_policy.act, rollout_buffer, fast_policy.evaluate_rollout)
+                    )
             return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
-        with acting_with(self, fast_policy.act, rollout_buffer, fast_policy.evaluate_rollout):
-            return super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
+
+    def learn(self, total_timesteps: int, *args: Any, **kwargs: Any) -> Self:
+        """
+        As SB3's. Helper processes end with it.
+
+        :param total_timesteps: how many steps to train for
+        :param args: what SB3's ``learn`` takes: callback, log_interval, tb_log_name, …
+        :param kwargs: the same, by name
+        """
+        try:
+            return super().learn(total_timesteps, *args, **kwargs)
+        finally:
+            if self._fast_policy is not None:
+                self._fast_policy.close()
 
     @contextmanager
     def predicting_fast(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ numbers in it how far they are: a pipe would take as long as a tenth of the work
 from __future__ import annotations
 
 import gc
+import itertools
 import multiprocessing
 import os
 import platform
@@ -42,10 +43,16 @@ _DROP = -1.0
 _LOOKS = 30_000
 #: Seconds in which a new process must have shown that it works
 _START_TIMEOUT = 5.0
+#: Looks, a tenth of a millisecond and more each, after which a process that doesn't answer counts as stuck. Not
+#: seconds: those also pass while a whole training is suspended.
+_STUCK = 300_000
 
 
 class CriticProcessFailed(RuntimeError):
-    """A new process does not work: a library's lock was held by another thread of the main process when it forked."""
+    """
+    The process can't be used any more. A new one may have inherited a lock that another thread held when it forked; one
+    at work may have been killed. The message says what happened.
+    """
 
 
 class ValueLossGradient(Protocol):
@@ -109,8 +116,12 @@ class CriticProcess:
         while not self._words[_READY]:
             if time.monotonic() > end or not self._process.is_alive():
                 self.close()
-                raise CriticProcessFailed
+                raise CriticProcessFailed(f"did not work within {_START_TIMEOUT:g} s")
             time.sleep(1e-4)
+
+    def is_alive(self) -> bool:
+        """:return: whether it could take an update"""
+        return self._process.is_alive()
 
     def fits(self, observations: np.ndarray) -> bool:
         """
@@ -137,14 +148,13 @@ class CriticProcess:
         :param loss_gradient: gives the loss and its gradient; must be picklable
         :param settings: Adam's
         :return: the observations in shared memory
+        :raises CriticProcessFailed: when the process has died, here as in the other methods
         """
         self._is_updating = True
         try:
             self._writer.send((loss_gradient, settings))
         except OSError:
-            self._process.join(1.0)
-            self._check()
-            raise
+            raise self.failure() from None
         for name, array in (("observations", observations), ("old_values", old_values), ("returns", returns)):
             np.copyto(self._arrays[name], array)
         return self._arrays["observations"]
@@ -207,14 +217,25 @@ class CriticProcess:
         return loss
 
     def _wait(self, place: int) -> None:
-        _wait_for(self._words, place, self._order, self._check)
+        looks = itertools.count()
 
-    def _check(self) -> None:
-        if not self._process.is_alive():
-            how = f"exit code {self._process.exitcode}"
-            raise RuntimeError(
-                f"The process that updates the critic has ended by itself ({how}). fast='alone' does without it."
-            )
+        def check() -> None:
+            if next(looks) > _STUCK or not self._process.is_alive():
+                raise self.failure()
+
+        _wait_for(self._words, place, self._order, check)
+
+    def failure(self) -> CriticProcessFailed:
+        """:return: what happened to a process that has died or is stuck; it changes no parameters from now on"""
+        self._process.join(1.0)
+        code = self._process.exitcode
+        self._process.kill()
+        self._process.join()
+        if code is None:
+            return CriticProcessFailed("did not answer")
+        if code >= 0:
+            return CriticProcessFailed(f"ended with exit code {code}")
+        return CriticProcessFailed(f"was ended by {signal.Signals(-code).name}")
 
 
 class _Half:

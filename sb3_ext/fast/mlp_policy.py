@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import nn
 
 from sb3_ext.common.popart import PopArtHead
-from sb3_ext.fast.critic_process import CriticProcess, can_fork
+from sb3_ext.fast.critic_process import CriticProcess, CriticProcessFailed, can_fork
 from sb3_ext.fast.faster_of import FasterOf
 from sb3_ext.fast.flat import AdamPart, FlatAdam
 from sb3_ext.fast.mlp import ACTIVATIONS, Mlp, Workspace
@@ -127,22 +128,40 @@ class FastMlpPolicy(FastPolicy):
 
     def can_split(self) -> bool:
         """:return: whether the critic can be updated in another process"""
+        if self._critic_process is not None and not self._critic_process.is_alive():
+            self.do_without_process(self._critic_process.failure())
         return self._adam is not None and not self._process_failed and th.get_num_threads() == 1 and can_fork()
+
+    def do_without_process(self, failure: CriticProcessFailed) -> None:
+        """
+        Say so, and never start one again.
+
+        :param failure: what happened to it
+        """
+        self._process_failed = True
+        self.close()
+        warnings.warn(
+            f"The process that updates the critic {failure}. Training goes on without it, with the same results. "
+            "fast='alone' never starts one.",
+            stacklevel=2,
+        )
+
+    def close(self) -> None:
+        if self._critic_process is not None:
+            self._critic_process.close()
+            self._critic_process = None
 
     def split(self, observations: np.ndarray) -> tuple[FlatAdam, AdamPart, CriticProcess]:
         """
         :param observations: a rollout's, prepared
         :return: the optimizer, what steps the actor's parameters, and the process that updates the critic's
-        :raises CriticProcessFailed: when there is none that works; it is not tried again
+        :raises CriticProcessFailed: when there is none that works
         """
         assert self._adam is not None
         if self._critic_process is None or not self._critic_process.fits(observations):
-            if self._critic_process is not None:
-                self._critic_process.close()
+            self.close()
             adam = self._adam.part(self._flat.critic)
-            self._process_failed = True
             self._critic_process = CriticProcess(self._critic, adam, observations)
-            self._process_failed = False
         return self._adam, self._adam.part(self._flat.actor), self._critic_process
 
 

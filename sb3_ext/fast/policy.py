@@ -133,6 +133,9 @@ class FastPolicy(ABC):
         if self._adam is not None:
             self._adam.finish()
 
+    def close(self) -> None:  # noqa: B027  most have nothing to end
+        """End helper processes; the next update starts them again."""
+
 
 def _fingerprint(policy: ActorCriticPolicy) -> list[Any]:
     """Changes when someone replaces, moves, freezes or hooks anything that the fast path has looked at."""

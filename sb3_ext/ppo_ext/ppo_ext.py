@@ -22,6 +22,7 @@ from sb3_ext.fast.algorithm import ALONE, FastAlgorithm
 from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
 from sb3_ext.fast.rollouts import DeferringRolloutBuffer
+from sb3_ext.ppo_ext.kl_guard import KLGuard
 from sb3_ext.ppo_ext.loss import LossSettings
 from sb3_ext.ppo_ext.split_steps import SplitSteps, TimedSteps
 from sb3_ext.ppo_ext.steps import FastSteps, MinibatchSteps
@@ -42,6 +43,17 @@ class PPOExt(FastAlgorithm, PPOUpdate, PPO):
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
     __init__ = extends(extends(PPO.__init__)(PPOUpdate.__init__))(FastAlgorithm.__init__)
 
+    def _train_on_rollout(self, settings: LossSettings) -> tuple[MinibatchMetrics, KLGuard, int]:
+        n_updates = self._n_updates
+        try:
+            return super()._train_on_rollout(settings)
+        except CriticProcessFailed as failure:
+            # All parameters are as before the update: do it again, in this process
+            assert isinstance(self._fast_policy, FastMlpPolicy)
+            self._fast_policy.do_without_process(failure)
+            self._n_updates = n_updates
+            return super()._train_on_rollout(settings)
+
     def _make_steps(self, settings: LossSettings, metrics: MinibatchMetrics) -> MinibatchSteps:
         policy = self.fast_policy
         asks_otherwise = type(self)._evaluate is not PPOExt._evaluate
@@ -55,7 +67,8 @@ class PPOExt(FastAlgorithm, PPOUpdate, PPO):
         way = policy.faster_of.choose()
         try:
             steps = SplitSteps(policy, *rollout) if way else FastSteps(policy, *rollout)
-        except CriticProcessFailed:
+        except CriticProcessFailed as failure:
+            policy.do_without_process(failure)
             return FastSteps(policy, *rollout)
         return TimedSteps(steps, policy.faster_of, way)
 

@@ -13,6 +13,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 
 from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.snapshot import Snapshot
+from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.fast.faster_of import FasterOf
 from sb3_ext.fast.flat import clipping_scale
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
@@ -26,7 +27,9 @@ __all__ = ["SplitSteps", "TimedSteps"]
 class SplitSteps:
     """
     Has the results of :class:`~sb3_ext.ppo_ext.steps.FastSteps` to the last bit: each parameter sees the same
-    operations. The step of the critic may still be under way when :meth:`apply` returns.
+    operations. The step of the critic may still be under way when :meth:`apply` returns. All methods raise
+    ``CriticProcessFailed`` when the process dies; :meth:`finish` then puts everything back to where the update began,
+    random numbers included.
 
     :param policy: the policy that is updated
     :param buffer: the rollout
@@ -50,6 +53,8 @@ class SplitSteps:
         policy.start_update()
         observations, self._actions, samples = take_rollout(policy, buffer, normalize)
         self._adam, self._actor, self._critic = policy.split(observations)
+        # The process may die in the middle of a step
+        self._start, self._random_state = policy.take_snapshot(), np.random.get_state()
         loss_gradient = functools.partial(value_loss_gradient, settings=settings)
         self._observations = self._critic.begin(
             observations, samples.old_values, samples.returns, loss_gradient, self._adam.settings
@@ -93,7 +98,12 @@ class SplitSteps:
         raise NotImplementedError("The critic's step may be under way: take FastSteps where snapshots are needed.")
 
     def finish(self) -> None:
-        value_loss = self._critic.end()
+        try:
+            value_loss = self._critic.end()
+        except CriticProcessFailed:
+            self._start.restore()
+            np.random.set_state(self._random_state)
+            raise
         if value_loss is not None:  # the last minibatch was looked at, and not stepped on
             self._log_value_loss(value_loss)
         self._policy.finish_update()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import torch as th
@@ -22,6 +23,7 @@ from sb3_ext.common.names import check_choice
 from sb3_ext.common.options import read_flag, read_number
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, in_order, rollout_kl
 from sb3_ext.common.popart import PopArtHead
+from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
 from sb3_ext.ppo_ext.kl_guard import KL_STOP_SCOPES, KLGuard
 from sb3_ext.ppo_ext.loss import VALUE_LOSSES, LossSettings
@@ -157,20 +159,26 @@ class PPOUpdate(ExtAlgorithm):
         if isinstance(self.policy.value_net, PopArtHead):
             self.policy.value_net.update_statistics(th.as_tensor(self.rollout_buffer.returns, device=self.device))
         settings = self._loss_settings()
-        metrics = MinibatchMetrics()
-        steps = self._make_steps(settings, metrics)
-        limit = None if self.target_kl is None else self.kl_stop_factor * self.target_kl
-        guard = KLGuard(limit, self.kl_stop_scope, self.kl_rollback, self._rollout_kl, steps.take_snapshot)
-
-        try:
-            n_steps = self._train_epochs(steps, guard)
-        finally:
-            steps.finish()
-
+        metrics, guard, n_steps = self._train_on_rollout(settings)
         self._n_kl_stops += int(guard.stopped)
         self._adapt_learning_rate(guard)
         self._log_losses(metrics, settings)
         self._log_kl(metrics, guard, n_steps)
+
+    def _train_on_rollout(self, settings: LossSettings) -> tuple[MinibatchMetrics, KLGuard, int]:
+        """The update itself; returns how many gradient steps it made, too."""
+        metrics = MinibatchMetrics()
+        steps = self._make_steps(settings, metrics)
+        limit = None if self.target_kl is None else self.kl_stop_factor * self.target_kl
+        guard = KLGuard(limit, self.kl_stop_scope, self.kl_rollback, self._rollout_kl, steps.take_snapshot)
+        try:
+            n_steps = self._train_epochs(steps, guard)
+        except BaseException:
+            with suppress(CriticProcessFailed):  # what ended the update is more important
+                steps.finish()
+            raise
+        steps.finish()
+        return metrics, guard, n_steps
 
     def _make_steps(self, settings: LossSettings, metrics: MinibatchMetrics) -> MinibatchSteps:
         """What is done with a minibatch; a variant of PPO may have other means."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch as th
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import PPOExt
 from sb3_ext.fast import critic_process
@@ -37,9 +43,9 @@ def always(monkeypatch: pytest.MonkeyPatch, way: int) -> None:
     monkeypatch.setattr(FasterOf, "choose", lambda _: way)
 
 
-def make(env_id: str = "CartPole-v1", **kwargs: Any) -> PPOExt:
+def make(env: Any = "CartPole-v1", **kwargs: Any) -> PPOExt:
     kwargs = {"n_steps": 64, "batch_size": 32, "n_epochs": 3, "seed": 3, "device": "cpu", **kwargs}
-    return PPOExt("MlpPolicy", env_id, **kwargs)
+    return PPOExt("MlpPolicy", env, **kwargs)
 
 
 def state(model: PPOExt) -> list[np.ndarray]:
@@ -47,10 +53,27 @@ def state(model: PPOExt) -> list[np.ndarray]:
     return [tensor.detach().numpy().copy() for tensor in [*model.policy.parameters(), *moments]]
 
 
-def pid(model: PPOExt) -> int:
-    process = model._fast_policy._critic_process._process  # type: ignore[union-attr]
-    assert process.is_alive()
-    return process.pid
+class Watch(BaseCallback):
+    """
+    Notes the critic's process at the end of each rollout.
+
+    :param act: what to do when there is one
+    """
+
+    def __init__(self, act: Callable[[int], None] | None = None) -> None:
+        super().__init__()
+        self._act = act
+        self.pids: list[int] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        process = self.model._fast_policy._critic_process  # type: ignore[attr-defined]
+        if process is not None:
+            self.pids.append(process._process.pid)
+            if self._act is not None:
+                self._act(self.pids[-1])
 
 
 def is_running(number: int) -> bool:
@@ -84,8 +107,9 @@ def test_the_results_are_the_same_to_the_last_bit(
     results = []
     for way in (ALONE, SPLIT):
         always(monkeypatch, way)
-        model = make(env_id, **kwargs).learn(STEPS)
-        assert (model._fast_policy._critic_process is not None) == (way == SPLIT)  # type: ignore[union-attr]
+        model, watch = make(env_id, **kwargs), Watch()
+        model.learn(STEPS, callback=watch)
+        assert len(watch.pids) == (6 if way == SPLIT else 0)
         losses = {name: value for name, value in model.logger.name_to_value.items() if name.startswith("train/")}
         assert {"train/value_loss", "train/loss", "train/grad_norm_critic"} <= set(losses)
         results.append((state(model), losses))
@@ -106,27 +130,48 @@ def test_both_ways_are_tried_and_the_model_saves_and_loads(tmp_path: Path) -> No
 
 def test_rollback_alone_and_several_threads_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
     always(monkeypatch, SPLIT)
-    model = make(kl_rollback=True, target_kl=0.01).learn(64)
-    assert model._fast_policy._critic_process is None  # type: ignore[union-attr]
-    model = make(fast="alone").learn(64)
-    assert model._fast_policy._critic_process is None  # type: ignore[union-attr]
+    watch = Watch()
+    make(kl_rollback=True, target_kl=0.01).learn(128, callback=watch)
+    make(fast="alone").learn(128, callback=watch)
     th.set_num_threads(2)
-    model = make().learn(64)
-    assert model._fast_policy._critic_process is None  # type: ignore[union-attr]
+    make().learn(128, callback=watch)
+    assert watch.pids == []
 
 
-def test_the_process_ends_with_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [None, OSError, KeyboardInterrupt])
+def test_the_process_ends_with_learn_and_the_next_learn_starts_one(
+    error: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(_: int) -> None:
+        if error is not None:
+            raise error
+
     always(monkeypatch, SPLIT)
-    model = make().learn(64)
-    number = pid(model)
-    model._fast_policy = None
-    assert ends(number)
+    model, watch, again = make(), Watch(end), Watch()
+    with nullcontext() if error is None else pytest.raises(error):
+        model.learn(128, callback=watch)
+    assert not is_running(watch.pids[0])
+    model.learn(128, callback=again)
+    assert again.pids[0] != watch.pids[0]
+
+
+def test_a_model_that_nobody_holds_is_freed_without_the_garbage_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    always(monkeypatch, SPLIT)
+    model, watch = make(env=make_vec_env("CartPole-v1", 2)), Watch()
+    model.learn(256, callback=watch)
+    watch.locals.clear()  # SB3's callbacks hold the local variables of learn
+    freed = weakref.ref(model)
+    gc.disable()
+    try:
+        del model, watch
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 def test_an_interrupted_update_leaves_nothing_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     always(monkeypatch, SPLIT)
     model = make().learn(64)
-    number = pid(model)
     looked = []
 
     def interrupted(*_: Any) -> None:
@@ -145,26 +190,78 @@ def test_an_interrupted_update_leaves_nothing_undone(monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
     always(monkeypatch, SPLIT)
     model.learn(64, reset_num_timesteps=False)
-    assert pid(model) == number
+    assert {int(entry["step"]) for entry in model.policy.optimizer.state.values()} == {2 * 3 + 2 + 2 * 3}
 
 
 def test_a_process_that_does_not_come_to_work_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     always(monkeypatch, SPLIT)
     monkeypatch.setattr(critic_process, "_START_TIMEOUT", 0.3)
     monkeypatch.setattr(critic_process._Half, "try_out", lambda _: time.sleep(60))
-    model = make().learn(STEPS)
-    assert model._fast_policy._critic_process is None  # type: ignore[union-attr]
+    model, watch = make(), Watch()
+    with pytest.warns(UserWarning, match="did not work within"):
+        model.learn(STEPS, callback=watch)
+    assert watch.pids == []
+    assert_equals_training_alone(model, monkeypatch)
+
+
+def assert_equals_training_alone(model: PPOExt, monkeypatch: pytest.MonkeyPatch) -> None:
     always(monkeypatch, ALONE)
-    for there, alone in zip(state(model), state(make().learn(STEPS)), strict=True):
-        np.testing.assert_array_equal(there, alone)
+    alone = make().learn(STEPS)
+    for there, here in zip(state(model), state(alone), strict=True):
+        np.testing.assert_array_equal(there, here)
+    assert model.logger.name_to_value["train/loss"] == alone.logger.name_to_value["train/loss"]
+    assert model._n_updates == alone._n_updates
 
 
-def test_its_death_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_killed_between_updates_is_reported_once_and_done_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     always(monkeypatch, SPLIT)
-    model = make().learn(64)
-    os.kill(pid(model), signal.SIGKILL)
-    with pytest.raises(RuntimeError, match=r"process that updates the critic .*exit code -9"):
-        model.learn(64, reset_num_timesteps=False)
+    model, watch = make(), Watch(lambda pid: os.kill(pid, signal.SIGKILL))
+    with pytest.warns(UserWarning, match="was ended by SIGKILL. Training goes on") as warned:
+        model.learn(STEPS, callback=watch)
+    assert len(watch.pids) == len(warned) == 1
+    assert_equals_training_alone(model, monkeypatch)
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+def test_an_update_in_which_the_process_dies_or_hangs_is_done_again(
+    blow: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always(monkeypatch, SPLIT)
+    monkeypatch.setattr(critic_process, "_STUCK", 1000)
+    n_orders = 0
+    order = critic_process.CriticProcess.order
+
+    def hit(self: critic_process.CriticProcess, *args: int) -> None:
+        nonlocal n_orders
+        n_orders += 1
+        if n_orders == 10:  # the fourth minibatch of the second update; the step of the third may be under way
+            os.kill(self._process.pid, blow)  # type: ignore[arg-type]
+        order(self, *args)
+
+    monkeypatch.setattr(critic_process.CriticProcess, "order", hit)
+    model = make()
+    with pytest.warns(UserWarning, match="Training goes on without it") as warned:
+        model.learn(STEPS)
+    assert len(warned) == 1
+    assert n_orders == 10
+    assert_equals_training_alone(model, monkeypatch)
+
+
+def test_an_interruption_is_not_lost_when_the_process_dies_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(self: critic_process.CriticProcess, *_: float) -> None:
+        os.kill(self._process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    always(monkeypatch, SPLIT)
+    monkeypatch.setattr(critic_process.CriticProcess, "apply", end)
+    model = make()
+    before = state(model)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(64)
+    for there, then in zip(model.policy.parameters(), before, strict=False):
+        np.testing.assert_array_equal(there.detach().numpy(), then)
 
 
 def test_it_does_not_outlive_a_killed_training(tmp_path: Path) -> None:
@@ -175,9 +272,13 @@ th.set_num_threads(1)
 from sb3_ext import PPOExt
 from sb3_ext.fast.faster_of import FasterOf
 FasterOf.choose = lambda _: 1
-model = PPOExt("MlpPolicy", "CartPole-v1", n_steps=64, device="cpu").learn(64)
-print(model._fast_policy._critic_process._process.pid, flush=True)
-time.sleep(60)
+model = PPOExt("MlpPolicy", "CartPole-v1", n_steps=64, device="cpu")
+def wait(*_):
+    if model.num_timesteps > 64:
+        print(model._fast_policy._critic_process._process.pid, flush=True)
+        time.sleep(600)
+    return True
+model.learn(128, callback=wait)
 """
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as training:
         assert training.stdout is not None
