@@ -44,3 +44,12 @@ def test_only_agents_of_the_same_kind_are_loaded(saver, loader, saved):
 def test_an_agent_is_loaded_from_an_open_file(saved):
     file = io.BytesIO((saved / "PPOExt.zip").read_bytes())
     assert isinstance(PPOExt.load(file, device="cpu"), PPOExt)
+    assert not file.closed
+
+
+def test_a_subclass_that_takes_anything_is_asked_nothing(saved):
+    class Mine(PPOExt):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+
+    assert Mine.load(saved / "PPOExt.zip", device="cpu", mine=1).mine == 1

@@ -6,7 +6,7 @@ import pytest
 from stable_baselines3 import PPO
 
 from sb3_ext import REINFORCE, PPOExt
-from sb3_ext.common.names import check_choice, nearest
+from sb3_ext.common.names import check_choice, check_keywords, nearest
 
 
 def test_the_nearest_name_is_suggested():
@@ -57,6 +57,39 @@ def test_the_parameters_of_ppo_come_in_ppos_order_with_their_own_after_them():
     ours, ppos = list(inspect.signature(PPOExt).parameters), list(inspect.signature(PPO).parameters)
     assert ours[: len(ppos) - 1] == [name for name in ppos if name != "_init_setup_model"]
     assert ":param target_kl:" in PPOExt.__doc__ and ":param kl_rollback:" in PPOExt.__doc__
+
+
+def test_each_parameter_is_described_once():
+    for name in ("policy", "env", "learning_rate", "target_kl", "kl_rollback", "fast"):
+        assert PPOExt.__doc__.count(f":param {name}:") == 1, name
+
+
+def test_the_extras_of_ppo_are_given_by_name_and_all_of_reinforce_beyond_its_own():
+    kinds = {name: parameter.kind for name, parameter in inspect.signature(PPOExt).parameters.items()}
+    assert kinds["kl_rollback"] is kinds["fast"] is inspect.Parameter.KEYWORD_ONLY
+    assert kinds["learning_rate"] is kinds["seed"] is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kinds = {name: parameter.kind for name, parameter in inspect.signature(REINFORCE).parameters.items()}
+    assert kinds["seed"] is inspect.Parameter.KEYWORD_ONLY
+    assert kinds["baseline"] is inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+@pytest.mark.parametrize("name", ["gae_lambda", "supported_action_spaces"])
+def test_a_parameter_that_is_not_for_the_caller_is_refused(name):
+    with pytest.raises(TypeError, match=f"REINFORCE has no parameter '{name}'"):
+        REINFORCE("MlpPolicy", "CartPole-v1", **{name: 1})
+
+
+def test_a_wrong_choice_gets_the_nearest_or_all():
+    with pytest.raises(ValueError, match=r"option='lefd' is not one of 'left', 'right': did you mean 'left'\?"):
+        check_choice("option", "lefd", ["left", "right"])
+    with pytest.raises(ValueError, match=r"option='xyz' is not one of 'left', 'right'\.$"):
+        check_choice("option", "xyz", ["left", "right"])
+    check_choice("option", "left", ["left", "right"])
+
+
+def test_private_names_are_not_suggested():
+    with pytest.raises(TypeError, match=r"known: seed\.$"):
+        check_keywords("Mine", {"_xyz": 1}, ["self", "args", "kwargs", "_xy", "seed"])
 
 
 def test_a_subclass_is_asked_for_its_own_parameters_too():

@@ -16,7 +16,7 @@ from sb3_ext.common.policy_output import PolicyOutput
 from sb3_ext.common.snapshot import PolicySnapshot
 from sb3_ext.fast.flat import FlatAdam, FlatParameters, FlatSnapshot
 from sb3_ext.fast.heads import make_head
-from sb3_ext.fast.mlp import Mlp
+from sb3_ext.fast.mlp import Mlp, Workspace
 from sb3_ext.ppo_ext.loss import LossSettings, ppo_loss
 from sb3_ext.ppo_ext.loss_gradient import Samples, ppo_loss_gradient
 
@@ -30,7 +30,7 @@ def with_gradients(module):
 
 
 @pytest.mark.parametrize("activation", [nn.Tanh, nn.ReLU])
-@pytest.mark.parametrize("widths", [[5, 3], [5, 8, 3], [5, 8, 7, 3]])
+@pytest.mark.parametrize("widths", [[5, 3], [5, 8, 3], [5, 8, 7, 3], [12, 9, 3]])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_network_and_its_gradients_are_those_of_autograd(activation, widths, threads):
     before = th.get_num_threads()
@@ -38,7 +38,7 @@ def test_a_network_and_its_gradients_are_those_of_autograd(activation, widths, t
     layers = [nn.Linear(a, b) for a, b in pairwise(widths)]
     modules = [module for layer in layers for module in (layer, activation())][:-1]
     network = nn.Sequential(*modules)
-    inputs, gradient = th.randn(11, 5), th.randn(11, 3)
+    inputs, gradient = th.randn(11, widths[0]), th.randn(11, 3)
     expected = network(inputs)
     expected.backward(gradient)
     expected_gradients = [parameter.grad.clone() for parameter in network.parameters()]
@@ -52,6 +52,20 @@ def test_a_network_and_its_gradients_are_those_of_autograd(activation, widths, t
     th.set_num_threads(before)
     for parameter, wanted in zip(network.parameters(), expected_gradients, strict=True):
         assert th.allclose(parameter.grad, wanted, **CLOSE)
+
+
+def test_batches_of_many_sizes_share_little_memory():
+    layers = [with_gradients(nn.Linear(5, 8)), with_gradients(nn.Linear(8, 3))]
+    workspace = Workspace()
+    actor, critic = Mlp(layers, nn.Tanh, workspace), Mlp(layers, nn.Tanh, workspace)
+    for n in range(1, 40):
+        inputs = th.randn(n, 5)
+        outputs = actor.forward(inputs)
+        assert critic.forward(inputs) is not outputs
+        assert th.equal(outputs, critic.forward(inputs))
+        actor.backward(th.ones(n, 3))
+        assert len(workspace._outputs) <= 16 and len(workspace._gradients) <= 16
+    assert actor.forward(inputs) is outputs
 
 
 def test_whole_numbers_stand_for_one_hot_vectors():
@@ -176,6 +190,54 @@ def test_steps_of_flat_adam_are_those_of_adam(policy):
     ours, theirs = policy.optimizer.state_dict()["state"], twin.optimizer.state_dict()["state"]
     for i, entry in theirs.items():
         assert all(th.allclose(ours[i][name], entry[name], **CLOSE) for name in ("step", "exp_avg", "exp_avg_sq"))
+
+
+@pytest.mark.parametrize(
+    ("options", "can"),
+    [
+        ({"betas": (0.5, 0.6), "eps": 1e-3}, True),
+        *[({name: True}, False) for name in ("amsgrad", "maximize", "capturable", "differentiable")],
+        ({"weight_decay": 0.1}, False),
+    ],
+    ids=str,
+)
+def test_only_plain_adam_is_stepped_in_its_place(policy, options, can):
+    flat = FlatParameters(policy)
+    assert FlatAdam.can_do(th.optim.Adam(policy.parameters(), **options), flat) == can
+
+
+def test_an_optimizer_of_another_kind_or_of_other_parameters_is_left_alone(policy):
+    flat = FlatParameters(policy)
+    first, *rest = policy.parameters()
+    assert not FlatAdam.can_do(th.optim.AdamW(policy.parameters(), weight_decay=0.0), flat)
+    assert not FlatAdam.can_do(th.optim.Adam([{"params": [first]}, {"params": rest, "lr": 1.0}]), flat)
+    assert not FlatAdam.can_do(th.optim.Adam(rest), flat)
+    assert not FlatAdam.can_do(th.optim.Adam([*policy.parameters(), nn.Parameter(th.zeros(1))]), flat)
+
+
+def test_a_policy_works_on_when_its_parameters_have_moved(policy):
+    observations = th.randn(3, 4)
+    before = [value.clone() for value in policy.evaluate_actions(observations, th.tensor([0, 1, 1]))]
+    flat = FlatParameters(policy)
+    after = policy.evaluate_actions(observations, th.tensor([0, 1, 1]))
+    assert all(th.equal(a, b) for a, b in zip(before, after, strict=True))
+    policy.optimizer.zero_grad()
+    assert policy.value_net.weight.grad is None
+    flat.bind_gradients()
+    flat.gradients.fill_(2.0)
+    assert all((parameter.grad == 2.0).all() for parameter in policy.parameters())
+    flat.values.zero_()
+    assert all((parameter == 0).all() for parameter in policy.parameters())
+
+
+def test_actor_and_critic_are_clipped_apart(policy):
+    flat = FlatParameters(policy)
+    flat.gradients.zero_()
+    flat.gradients[flat.actor][0], flat.gradients[flat.critic][0] = 0.3, 100.0
+    norms = flat.clip_gradients_apart(0.5)
+    assert norms == pytest.approx({"grad_norm_actor": 0.3, "grad_norm_critic": 100.0})
+    assert flat.gradients[flat.actor].norm().item() == pytest.approx(0.3)
+    assert flat.gradients[flat.critic].norm().item() == pytest.approx(0.5)
 
 
 def test_an_optimizer_that_was_loaded_stepped_or_reset_is_gone_on_with(policy):
