@@ -6,12 +6,16 @@ the file is opened at its end instead, with the columns that it has.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, KVWriter, Logger
 
 __all__ = ["AppendedCSV", "AppendedJSON", "LogFiles", "log_files"]
+
+#: Bytes that are looked at for the end of the last line: a long training has gigabytes
+_PIECE = 1 << 16
 
 
 class AppendedJSON(JSONOutputFormat):
@@ -108,6 +112,13 @@ def _drop_unfinished_line(path: Path) -> None:
     if not path.exists():
         return
     with open(path, "rb+") as file:
-        content = file.read()
-        if content and not content.endswith(b"\n"):
-            file.truncate(content.rfind(b"\n") + 1)
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(end - _PIECE, 0)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                file.truncate(start + newline + 1)
+                return
+            end = start
+        file.truncate(0)

@@ -5,7 +5,6 @@ Every training of RL Zoo has them, also one whose logger wrote no file.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -14,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sb3_ext.runs.progress_file import Series
+from sb3_ext.runs.csv_blocks import read_csv_blocks
 from sb3_ext.runs.small_files import as_number
+from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["WINDOW", "Episodes", "read_episodes"]
 
@@ -60,7 +60,9 @@ class Episodes(NamedTuple):
 
 class _MonitorFile(NamedTuple):
     header: dict[str, Any]
-    rows: list[tuple[float, int, float]]
+    scores: np.ndarray
+    lengths: np.ndarray
+    seconds: np.ndarray
     n_broken: int
 
 
@@ -72,22 +74,15 @@ def read_episodes(folder: str | os.PathLike[str]) -> Episodes | None:
     files = [_read(path) for path in sorted(Path(folder).glob("*monitor.csv"))]
     if not files:
         return None
-    episodes = []
-    starts, ends = [], []
-    for header, rows, _ in files:
-        own_steps = 0
-        start = as_number(header.get("t_start"))
-        starts.append(math.nan if start is None else start)
-        for score, length, seconds in rows:
-            own_steps += length
-            episodes.append((own_steps * len(files), score, length))
-            ends.append(starts[-1] + seconds)
-    episodes.sort(key=lambda episode: episode[0])
-    steps, scores, lengths = np.array(episodes, dtype=float).reshape(-1, 3).T
+    known = [as_number(file.header.get("t_start")) for file in files]
+    starts = [math.nan if start is None else start for start in known]
+    ends = [start + float(np.max(file.seconds)) for start, file in zip(starts, files, strict=True) if len(file.seconds)]
+    steps = np.concatenate([np.cumsum(file.lengths) * len(files) for file in files])
+    order = np.argsort(steps, kind="stable")
     return Episodes(
-        steps.astype(np.int64),
-        scores,
-        lengths.astype(np.int64),
+        steps[order],
+        np.concatenate([file.scores for file in files])[order],
+        np.concatenate([file.lengths for file in files])[order],
         len(files),
         float(np.max(ends) - np.min(starts)) if ends else math.nan,
         next((env_id for file in files if isinstance(env_id := file.header.get("env_id"), str)), None),
@@ -96,24 +91,25 @@ def read_episodes(folder: str | os.PathLike[str]) -> Episodes | None:
 
 
 def _read(path: Path) -> _MonitorFile:
-    text = path.read_text(encoding="utf-8", errors="replace")
-    whole, _, half = text.rpartition("\n")
-    lines = whole.split("\n")
-    header: Any = {}
-    if lines[0].startswith("#"):
-        try:
-            header = json.loads(lines.pop(0)[1:])
-        except (ValueError, RecursionError):
-            header = {}
-    rows, n_broken = [], int(bool(half))
-    for row in csv.DictReader(lines):
-        try:
-            score, length, seconds = float(row["r"]), int(float(row["l"])), float(row["t"])
-        except (KeyError, TypeError, ValueError, OverflowError):
-            n_broken += 1
-            continue
-        if 0 <= length < _LONGEST:
-            rows.append((score, length, seconds))
-        else:
-            n_broken += 1
-    return _MonitorFile(header if isinstance(header, dict) else {}, rows, n_broken)
+    parts, n_broken = [np.empty((3, 0))], 0
+    for block in read_csv_blocks(path, skip="#"):
+        numbers = np.full((3, block.n_rows), math.nan)
+        is_there = np.zeros((3, block.n_rows), dtype=bool)
+        for index, name in enumerate("rlt"):
+            rows, values = block.columns.get(name, ([], []))
+            numbers[index, rows], is_there[index, rows] = values, True
+        whole = is_there.all(axis=0) & (numbers[1] >= 0) & (numbers[1] < _LONGEST)
+        parts.append(numbers[:, whole])
+        n_broken += block.n_broken + int((~whole).sum())
+    scores, lengths, seconds = np.concatenate(parts, axis=1)
+    return _MonitorFile(_header(path), scores, lengths.astype(np.int64), seconds, n_broken)
+
+
+def _header(path: Path) -> dict[str, Any]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        line = file.readline()
+    try:
+        header = json.loads(line[1:]) if line.startswith("#") else {}
+    except (ValueError, RecursionError):
+        header = {}
+    return header if isinstance(header, dict) else {}

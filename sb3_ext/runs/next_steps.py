@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sb3_ext.runs.commands import shown_path, train_command
-from sb3_ext.runs.progress_file import Series
 from sb3_ext.runs.run_files import Evaluation, Run
 from sb3_ext.runs.text_charts import number
+from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["Trend", "first_reached", "reached_at", "sorted_alerts", "stays_from", "suggestions", "trend_of"]
 
@@ -152,19 +152,19 @@ def _about_end(run: Run) -> list[str]:
 
 
 def _about_broken_numbers(run: Run) -> list[str]:
+    totals = {} if run.progress is None else run.progress.totals
     broken = {
-        name: int((~np.isfinite(series.values)).sum())
-        for name, series in run.series.items()
-        if name != "train/explained_variance"  # it has none where all returns are the same, which is no fault of it
+        name: total
+        for name, total in totals.items()
+        if total.n_broken and name != "train/explained_variance"  # it has none where all returns are the same
     }
-    broken = {name: count for name, count in broken.items() if count}
     if not broken:
         return []
-    steps = {name: run.series[name].steps[~np.isfinite(run.series[name].values)][0] for name in broken}
-    first = min(steps, key=lambda name: steps[name])
-    names = ", ".join(f"`{name}` ({count} values)" for name, count in sorted(broken.items()))
+    first = min(broken, key=lambda name: broken[name].broken_from or 0)
+    step = number(broken[first].broken_from or 0)
+    names = ", ".join(f"`{name}` ({total.n_broken} values)" for name, total in sorted(broken.items()))
     return [
-        f"Not finite: {names}; the first was `{first}` at step {number(steps[first])}. Losses must be finite: lower "
+        f"Not finite: {names}; the first was `{first}` at step {step}. Losses must be finite: lower "
         "`learning_rate`, check the environment's observations and rewards."
     ]
 

@@ -14,9 +14,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sb3_ext.runs.atomic import replacing
-from sb3_ext.runs.progress_file import Series
 from sb3_ext.runs.report_curves import SCALED_LOSSES
 from sb3_ext.runs.run_files import Run
+from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["PLOTS_FOLDER", "write_plots"]
 

@@ -1,55 +1,48 @@
-"""Reads back the rows of metrics that a training wrote into its folder: ``progress.json`` or ``progress.csv``.
+"""Reads back the rows of metrics that a training wrote into its folder: ``progress.csv`` or ``progress.json``.
 
 SB3's logger writes them, a row at a time. A training that was killed leaves half a row at the end, and a broken one
-leaves NaN: neither must hide the rest.
+leaves NaN: neither must hide the rest. A long one leaves gigabytes, which are never in memory as a whole.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sb3_ext.runs.small_files import as_number
+from sb3_ext.runs.csv_blocks import Block, Column, read_csv_blocks, to_number
+from sb3_ext.runs.thinned_curve import Series, ThinnedCurve
 
-__all__ = ["PROGRESS_FILES", "Progress", "Series", "read_progress"]
+__all__ = ["PROGRESS_FILES", "Progress", "Total", "read_progress"]
 
-#: The JSON comes first: half a number of a CSV still looks like a number
-PROGRESS_FILES = ("progress.json", "progress.csv")
+#: The CSV comes first: it takes a third of the time
+PROGRESS_FILES = ("progress.csv", "progress.json")
 _STEP, _SECONDS = "time/total_timesteps", "time/time_elapsed"
 #: A result that comes later than the weights it is of has their step
 _EVAL_STEP = "eval/step"
+#: Rows of a JSON file that are read at once
+_BLOCK_ROWS = 4096
 
 
-class Series(NamedTuple):
+class Total(NamedTuple):
     """
-    One metric over a training.
+    What is known of all values of a metric, also of those that its curve leaves out.
 
-    :param steps: timesteps, never decreasing
-    :param values: as many; NaN and infinity are kept
+    :param n_values: how many there are
+    :param n_broken: how many of them are NaN or infinite
+    :param broken_from: step of the first of those
     """
 
-    steps: np.ndarray
-    values: np.ndarray
-
-    @property
-    def finite(self) -> Series:
-        """Without NaN and infinity."""
-        kept = np.isfinite(self.values)
-        return Series(self.steps[kept], self.values[kept])
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether all values are the same number."""
-        return bool(len(self.values)) and bool(np.all(self.values == self.values[0]))
+    n_values: int
+    n_broken: int
+    broken_from: int | None
 
 
 @dataclass(frozen=True)
@@ -59,7 +52,8 @@ class Progress:
     :param n_rows: its rows
     :param n_broken: lines that could not be read, such as the last one of a training that was killed
     :param n_earlier: rows of trainings before, which began in the same folder and are left out
-    :param series: what was logged, by name
+    :param series: what was logged, by name; see ``ThinnedCurve`` for what long ones leave out
+    :param totals: by the same names
     """
 
     file: str
@@ -67,6 +61,7 @@ class Progress:
     n_broken: int = 0
     n_earlier: int = 0
     series: Mapping[str, Series] = field(default_factory=dict)
+    totals: Mapping[str, Total] = field(default_factory=dict)
 
     def latest(self, name: str) -> float | None:
         """
@@ -81,95 +76,116 @@ def read_progress(folder: str | os.PathLike[str]) -> Progress | None:
     :param folder: of a run
     :return: what was logged; ``None`` when there is no file
     """
-    found = []
-    for name, parse in zip(PROGRESS_FILES, (_json_rows, _csv_rows), strict=True):
+    readers: tuple[Callable[[Path], Iterable[Block]], ...] = (read_csv_blocks, _json_blocks)
+    found: list[Progress] = []
+    for name, read_blocks in zip(PROGRESS_FILES, readers, strict=True):
         path = Path(folder) / name
         if path.is_file():
-            # newline="": a carriage return in a text doesn't end a row
-            with path.open(encoding="utf-8", errors="replace", newline="") as file:
-                rows, n_broken = parse(file.read())
-            latest = _latest_training(rows)
-            found.append(Progress(name, len(latest), n_broken, len(rows) - len(latest), _columns(latest)))
-    # Of two with as many rows it is the first
+            rows = _Rows()
+            for block in read_blocks(path):
+                rows.add(block)
+            found.append(rows.progress(name))
+            if found[0].n_rows and found[0].n_broken <= 1:
+                break  # only the last line may be unfinished: the other file has the same rows
     return max(found, key=lambda progress: progress.n_rows, default=None)
 
 
-def _json_rows(text: str) -> tuple[list[dict[str, float]], int]:
-    rows, n_broken = [], 0
-    for line in text.split("\n"):
-        if not line.strip():
-            continue
+def _json_blocks(path: Path) -> Iterator[Block]:
+    # newline="\n": a carriage return in a text doesn't end a row
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        while lines := list(islice(file, _BLOCK_ROWS)):
+            yield _parse_json([line for line in lines if line.strip()])
+
+
+def _parse_json(lines: list[str]) -> Block:
+    columns: dict[str, tuple[list[int], list[float]]] = {}
+    n_rows = 0
+    for line in lines:
         try:
-            row = json.loads(line)
+            row: Any = json.loads(line)
         except (ValueError, RecursionError):
             row = None
-        if isinstance(row, dict):
-            rows.append(_numbers(row.items()))
-        else:
-            n_broken += 1
-    return rows, n_broken
-
-
-def _csv_rows(text: str) -> tuple[list[dict[str, float]], int]:
-    whole, _, half = text.rpartition("\n")
-    n_broken = int(bool(half))
-    reader = csv.reader(io.StringIO(whole))
-    names = next(reader, [])
-    rows = []
-    try:
-        for cells in reader:
-            if len(cells) == len(names):
-                rows.append(_numbers(zip(names, cells, strict=True)))
-            elif cells:
-                n_broken += 1
-    except csv.Error:
-        n_broken += 1
-    return rows, n_broken
-
-
-def _numbers(row: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    """What of a row is a number; texts, histograms and empty cells are left out."""
-    numbers = {}
-    for name, value in row:
-        if value in ("True", "False"):
-            value = value == "True"
-        if isinstance(value, (bool, int, float, str)):
-            try:
-                numbers[name] = float(value)
-            except (ValueError, OverflowError):
-                continue
-    return numbers
-
-
-def _latest_training(rows: Sequence[Mapping[str, float]]) -> Sequence[Mapping[str, float]]:
-    """A new training in the same folder adds to the file; its clock and its steps begin again."""
-    begin, step, seconds = 0, -math.inf, -math.inf
-    for index, row in enumerate(rows):
-        now, at = row.get(_SECONDS, seconds), row.get(_STEP, step)
-        if now < seconds and at < step:
-            begin = index
-        seconds, step = now, at
-    return rows[begin:]
-
-
-def _columns(rows: Iterable[Mapping[str, float]]) -> dict[str, Series]:
-    columns: dict[str, tuple[list[int], list[float]]] = {}
-    step = 0
-    for row in rows:
-        # A row without its step, such as that of the last update, belongs to the step of the one before
-        step = _whole(row.get(_STEP), step)
-        eval_step = _whole(row.get(_EVAL_STEP), step)
+        if not isinstance(row, dict):
+            continue
         for name, value in row.items():
-            steps, values = columns.setdefault(name, ([], []))
-            steps.append(eval_step if name.startswith("eval/") else step)
-            values.append(value)
-    return {name: _sorted(*column) for name, column in columns.items()}
+            number = value if type(value) is float else to_number(value)
+            if number is not None:
+                rows, values = columns.setdefault(name, ([], []))
+                rows.append(n_rows)
+                values.append(number)
+        n_rows += 1
+    arrays = {name: Column(np.array(rows), np.array(values)) for name, (rows, values) in columns.items()}
+    return Block(n_rows, len(lines) - n_rows, arrays)
 
 
-def _whole(number: float | None, otherwise: int) -> int:
-    return otherwise if number is None or as_number(number) is None else int(number)
+class _Rows:
+    """Rows of the latest training in a file: a new one in the same folder adds to it, and its clock and steps begin
+    again."""
+
+    def __init__(self) -> None:
+        self._n_rows = self._n_broken = self._n_earlier = 0
+        self._curves: dict[str, ThinnedCurve] = {}
+        self._latest = {_STEP: -math.inf, _SECONDS: -math.inf}
+        self._step = 0
+
+    def add(self, block: Block) -> None:
+        self._n_broken += block.n_broken
+        if not block.n_rows:
+            return
+        begin = self._beginning_in(block)
+        if begin is not None:
+            self._n_earlier += self._n_rows + begin
+            self._n_rows, self._step = -begin, 0
+            self._curves = {}
+        self._n_rows += block.n_rows
+        steps, eval_steps = self._steps_of(block, begin or 0)
+        for name, (rows, values) in block.columns.items():
+            if begin:
+                rows, values = rows[rows >= begin], values[rows >= begin]
+            if len(rows):
+                of_rows = eval_steps if name.startswith("eval/") else steps
+                self._curves.setdefault(name, ThinnedCurve()).add(of_rows[rows], values)
+
+    def _beginning_in(self, block: Block) -> int | None:
+        """The last row at which both the clock and the steps go back."""
+        goes_back = np.ones(block.n_rows, dtype=bool)
+        for name, before in self._latest.items():
+            numbers = _filled(block.columns.get(name), block.n_rows, before)
+            goes_back &= numbers < np.concatenate([[before], numbers[:-1]])
+            self._latest[name] = float(numbers[-1])
+        places = np.flatnonzero(goes_back)
+        return int(places[-1]) if len(places) else None
+
+    def _steps_of(self, block: Block, begin: int) -> tuple[np.ndarray, np.ndarray]:
+        """A row without its step, such as that of the last update, belongs to the step of the one before."""
+        own = _possible_steps(block.columns.get(_STEP), begin)
+        steps = _filled(own, block.n_rows, self._step).astype(np.int64)
+        self._step = int(steps[-1])
+        eval_steps = steps.copy()
+        rows, values = _possible_steps(block.columns.get(_EVAL_STEP), begin)
+        eval_steps[rows] = values.astype(np.int64)
+        return steps, eval_steps
+
+    def progress(self, file: str) -> Progress:
+        totals = {
+            name: Total(curve.n_values, curve.n_broken, curve.broken_from) for name, curve in self._curves.items()
+        }
+        series = {name: curve.series() for name, curve in self._curves.items()}
+        return Progress(file, self._n_rows, self._n_broken, self._n_earlier, series, totals)
 
 
-def _sorted(steps: list[int], values: list[float]) -> Series:
-    order = np.argsort(steps, kind="stable")
-    return Series(np.asarray(steps, dtype=np.int64)[order], np.asarray(values, dtype=np.float64)[order])
+def _possible_steps(column: Column | None, begin: int) -> Column:
+    if column is None:
+        return Column(np.empty(0, dtype=np.int64), np.empty(0))
+    kept = (np.abs(column.values) < 2**63) & (column.rows >= begin)
+    return Column(column.rows[kept], column.values[kept])
+
+
+def _filled(column: Column | None, n_rows: int, before: float) -> np.ndarray:
+    """One number for each row: its own, or else that of the row before."""
+    numbers = np.full(n_rows, before, dtype=float)
+    if column is not None and len(column.rows):
+        places = np.zeros(n_rows, dtype=np.int64)
+        places[column.rows] = np.arange(1, len(column.rows) + 1)
+        numbers = np.append(before, column.values)[np.maximum.accumulate(places)]
+    return numbers

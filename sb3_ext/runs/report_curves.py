@@ -9,9 +9,9 @@ import numpy as np
 
 from sb3_ext.callbacks.catalogue import describe, ordered
 from sb3_ext.common.names import nearest
-from sb3_ext.runs.progress_file import Series
 from sb3_ext.runs.run_files import SCORE, Run
 from sb3_ext.runs.text_charts import chart, markdown_table, number, sample_points, sparkline
+from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["SCALED_LOSSES", "all_numbers", "curves", "losses", "main_curves", "shown_curve"]
 
@@ -50,7 +50,7 @@ def curves(run: Run) -> list[str]:
         series = run.series[name]
         lines += [f"### {name}", _meaning(name), ""]
         if len(series.values) == 1 or series.is_constant:
-            lines += [f"{number(series.values[0])} in all rows ({len(series.values)}).", ""]
+            lines += [f"{number(series.values[0])} in all rows ({run.progress.totals[name].n_values}).", ""]
         else:
             lines += shown_curve(name, series, height=6)
     return lines
@@ -102,7 +102,7 @@ def all_numbers(run: Run) -> list[str]:
     :param run: a run
     :return: a table with each metric that was logged
     """
-    if not run.series:
+    if run.progress is None or not run.series:
         return ["Missing: nothing was logged into a file."]
     rows = []
     for name in ordered(run.series):
@@ -110,7 +110,8 @@ def all_numbers(run: Run) -> list[str]:
         finite = series.finite.values
         ends = [number(value) for value in (series.values[0], series.values[-1])]
         extremes = [number(finite.min()), number(finite.max())] if len(finite) else ["", ""]
-        rows.append([f"`{name}`", *ends, *extremes, str(len(series.values)), sparkline(series.values)])
+        n_values = run.progress.totals[name].n_values
+        rows.append([f"`{name}`", *ends, *extremes, str(n_values), sparkline(series.values)])
     return [*markdown_table(["metric", "first", "last", "min", "max", "values", "course"], rows), ""]
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from sb3_ext.callbacks.metrics.sample_efficiency import SampleEfficiency
 from sb3_ext.runs.monitor_files import WINDOW
 from sb3_ext.runs.next_steps import first_reached, reached_at
-from sb3_ext.runs.progress_file import Series
 from sb3_ext.runs.report_curves import shown_curve
 from sb3_ext.runs.run_files import SCORE, Evaluation, Run
 from sb3_ext.runs.text_charts import markdown_table, number
+from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["efficiency", "score", "verdict"]
 

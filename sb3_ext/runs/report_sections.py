@@ -12,6 +12,7 @@ from sb3_ext.runs.next_steps import sorted_alerts, suggestions, trend_of
 from sb3_ext.runs.run_files import ALERTS_FILE, TRAINING_FILE, Run
 from sb3_ext.runs.small_files import as_number
 from sb3_ext.runs.text_charts import markdown_table, number
+from sb3_ext.runs.thinned_curve import MAX_POINTS
 
 __all__ = ["alerts", "commands", "config", "how_it_ended", "next_steps", "sources", "speed"]
 
@@ -152,7 +153,9 @@ def sources(run: Run) -> list[str]:
     if run.progress is not None:
         n_earlier = run.progress.n_earlier
         earlier = f"; {n_earlier} of an earlier training in this folder are left out" if n_earlier else ""
-        found.append(f"`{run.progress.file}`: {run.progress.n_rows} rows{_broken(run.progress.n_broken)}{earlier}")
+        thinned = f"; curves show about {MAX_POINTS:,} of them" if run.progress.n_rows > MAX_POINTS else ""
+        rows = f"{run.progress.n_rows} rows{_broken(run.progress.n_broken)}"
+        found.append(f"`{run.progress.file}`: {rows}{earlier}{thinned}")
     if run.evaluations_file is not None:
         found.append(f"`{run.evaluations_file}`: {len(run.evaluations)} evaluations")
     if run.episodes is not None:

@@ -23,8 +23,9 @@ import numpy as np
 from sb3_ext.common.names import nearest
 from sb3_ext.runs.monitor_files import WINDOW, Episodes, read_episodes
 from sb3_ext.runs.plain_yaml import read_plain_yaml
-from sb3_ext.runs.progress_file import PROGRESS_FILES, Progress, Series, read_progress
+from sb3_ext.runs.progress_file import PROGRESS_FILES, Progress, read_progress
 from sb3_ext.runs.small_files import as_number, checked, read_json, read_text
+from sb3_ext.runs.thinned_curve import Series, ThinnedCurve
 
 __all__ = ["ALERTS_FILE", "SCORE", "TRAINING_FILE", "Evaluation", "Run", "Threshold", "read_run"]
 
@@ -38,7 +39,7 @@ _MANY = 5000
 _MAX_MODEL_DATA, _MAX_EVALUATIONS = 50_000_000, 100_000_000
 #: What must be what in files that the report takes at their word
 _TRAINING: dict[str, type] = {
-    **dict.fromkeys(("state", "algorithm", "env_id", "stop_reason", "error", "threshold_source"), str),
+    **dict.fromkeys(("state", "algorithm", "env_id", "stop_reason", "error", "signal", "threshold_source"), str),
     **dict.fromkeys(("steps", "steps_at_start", "total_timesteps", "seconds", "threshold", "env_threshold"), float),
     **dict.fromkeys(("evaluates", "deterministic_eval"), bool),
     "charts": list,
@@ -148,7 +149,11 @@ class Run:
         """Mean score of the last 100 episodes of the training, over its steps."""
         if SCORE in self.series:
             return self.series[SCORE]
-        return self.episodes.mean_scores() if self.episodes is not None and len(self.episodes.scores) else None
+        if self.episodes is None or not len(self.episodes.scores):
+            return None
+        curve = ThinnedCurve()
+        curve.add(*self.episodes.mean_scores())
+        return curve.series()
 
     @cached_property
     def settled_score(self) -> Series | None:

@@ -178,10 +178,11 @@ def test_plots_are_drawn_beside_it(trained):
 
 
 def test_the_csv_tells_the_same_as_the_json(trained, tmp_path):
+    of_csv = read_progress(trained)
     folder = copied(trained, tmp_path)
-    (folder / "progress.json").unlink()
-    of_json, of_csv = read_progress(trained), read_progress(folder)
-    assert of_csv.file == "progress.csv" and of_csv.n_rows == of_json.n_rows
+    (folder / "progress.csv").unlink()
+    of_json = read_progress(folder)
+    assert (of_csv.file, of_json.file) == ("progress.csv", "progress.json") and of_csv.n_rows == of_json.n_rows
     assert set(of_csv.series) == set(of_json.series)
     for name, series in of_json.series.items():
         np.testing.assert_array_equal(of_csv.series[name].values, series.values)
@@ -414,4 +415,4 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_there(trained, tmp_path):
         report = make_report(folder)
     assert "Problem: evaluations.npz can't be read" in report and "Problem: alerts.json can't be read" in report
     # The rows have the evaluations too
-    assert "### Evaluations (`progress.json`)" in report
+    assert "### Evaluations (`progress.csv`)" in report

@@ -1,0 +1,135 @@
+"""Reads CSV files of any length, some megabytes at a time: a long training leaves a gigabyte."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Block", "Column", "read_csv_blocks", "to_number"]
+
+_BLOCK_BYTES = 1 << 23
+#: In larger files, the last of sixteen digits may be wrong: reading them exactly takes more than twice as long
+_EXACT_BYTES = 1 << 26
+
+
+class Column(NamedTuple):
+    """
+    :param rows: numbers of the rows that have a number there, counted from the block's first row
+    :param values: the numbers; NaN and infinity are among them
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
+
+
+class Block(NamedTuple):
+    """
+    :param n_rows: how many rows it has
+    :param n_broken: lines that could not be read
+    :param columns: by name
+    """
+
+    n_rows: int
+    n_broken: int
+    columns: Mapping[str, Column]
+
+
+def read_csv_blocks(path: Path, skip: str | None = None) -> Iterator[Block]:
+    """
+    :param path: a CSV file with a header. A last line that does not end counts as broken: half a number still looks
+        like one
+    :param skip: lines before the header that begin like this are left out
+    """
+    exact = path.stat().st_size <= _EXACT_BYTES
+    with path.open("rb") as file:
+        header = file.readline()
+        while skip is not None and header.startswith(skip.encode()):
+            header = file.readline()
+        if not header.endswith(b"\n"):
+            yield Block(0, int(bool(header)), {})
+            return
+        names = next(csv.reader([header.decode(errors="replace").rstrip("\r\n")]), [])
+        rest = b""
+        while chunk := file.read(_BLOCK_BYTES):
+            whole, newline, rest = (rest + chunk).rpartition(b"\n")
+            if newline:
+                yield _parse(names, whole + newline, exact)
+        if rest:
+            yield Block(0, 1, {})
+
+
+def _parse(names: Sequence[str], text: bytes, exact: bool) -> Block:
+    is_plain = b'"' not in text and b"\r" not in text
+    if is_plain and text.count(b",") == text.count(b"\n") * (len(names) - 1):
+        try:
+            return _parse_fast(names, text, exact)
+        except ValueError:
+            pass  # lines of different lengths, which together have as many cells
+    return _parse_slowly(names, text)
+
+
+def _parse_fast(names: Sequence[str], text: bytes, exact: bool) -> Block:
+    import pandas as pd  # type: ignore[import-untyped]  # takes half a second
+
+    frame = pd.read_csv(
+        io.BytesIO(text),
+        header=None,
+        names=list(range(len(names))),
+        index_col=False,
+        keep_default_na=False,
+        na_values=[""],  # not "nan", which is a value
+        low_memory=False,
+        float_precision="round_trip" if exact else None,
+        encoding_errors="replace",
+    )
+    columns = {}
+    for index, name in enumerate(names):
+        cells = frame[index].to_numpy()
+        if cells.dtype.kind in "biuf":
+            values = cells.astype(np.float64)
+            rows = np.flatnonzero(~np.isnan(values))
+            columns[name] = Column(rows, values[rows])
+        else:
+            columns[name] = _column_of(enumerate(cells))
+    return Block(len(frame), 0, columns)
+
+
+def _parse_slowly(names: Sequence[str], text: bytes) -> Block:
+    rows: list[list[str]] = []
+    n_broken = 0
+    try:
+        for cells in csv.reader(io.StringIO(text.decode(errors="replace"), newline="")):
+            if len(cells) == len(names):
+                rows.append(cells)
+            elif cells:
+                n_broken += 1
+    except csv.Error:
+        n_broken += 1
+    columns = {name: _column_of(enumerate(cells)) for name, cells in zip(names, zip(*rows, strict=True), strict=False)}
+    return Block(len(rows), n_broken, columns)
+
+
+def _column_of(cells: Iterator[tuple[int, Any]]) -> Column:
+    numbers = [(row, to_number(cell)) for row, cell in cells if isinstance(cell, str)]
+    there = [(row, number) for row, number in numbers if number is not None]
+    return Column(np.array([row for row, _ in there], dtype=np.int64), np.array([number for _, number in there], float))
+
+
+def to_number(value: Any) -> float | None:
+    """
+    :param value: what a file has
+    :return: it as a number; ``None`` for texts, histograms and empty cells
+    """
+    if value in ("True", "False"):
+        return float(value == "True")
+    if isinstance(value, (bool, int, float, str)):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            return None
+    return None
