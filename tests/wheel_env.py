@@ -36,22 +36,25 @@ class WheelEnv:
         self._pip("uninstall", "--yes", "sb3-ext")
 
     def _pip(self, *args):
-        # Without the borrowed packages in sight, or pip would take the editable install for an older version
+        # Without the borrowed packages in sight, nor the checkout: pip would find this package there already
         self._dependencies.unlink()
         command = [sys.executable, "-m", "pip", "--python", str(self.python), *args]
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True, env=_outside())
         self._lend_dependencies()
 
     def run(self, *args, cwd, check=True, **environment):
         """Run Python outside the checkout with the given arguments; returns the finished process."""
-        inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
         result = subprocess.run(
             [str(self.python), *map(str, args)],
             cwd=cwd,
-            env={**inherited, "WANDB_MODE": "offline", "OMP_NUM_THREADS": "1", **environment},
+            env={**_outside(), "WANDB_MODE": "offline", "OMP_NUM_THREADS": "1", **environment},
             capture_output=True,
             text=True,
         )
         if check and result.returncode != 0:
             pytest.fail(f"{args} exited with {result.returncode}:\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
         return result
+
+
+def _outside():
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}

@@ -99,6 +99,7 @@ def test_stock_algorithms_keep_their_environments_unless_they_ask(tmp_path):
 def test_the_command_lines_choice_of_environments_goes_first(tmp_path):
     _, model = set_up(tmp_path, "CartPole-v1", {"n_envs": 2, "n_steps": 128}, vec_env_type="subproc")
     assert type(model.env.unwrapped) is SubprocVecEnv
+    model.learn(256)
     model.env.close()
 
 
