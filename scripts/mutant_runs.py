@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -65,6 +66,8 @@ def _fork(copy: Path, work: Callable[[], int]) -> int:
         for name in [name for name in sys.modules if name.split(".")[0] == "sb3_ext"]:
             del sys.modules[name]
         sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "__name__", "") != "RLZooFinder"]
+        # Processes of multiprocessing import the main module, which they don't find
+        sys.modules["__main__"] = ModuleType("__main__")
         importlib.invalidate_caches()
         code = work()
     except BaseException as error:
