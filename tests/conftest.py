@@ -62,8 +62,11 @@ class RandomEnv(gym.Env):
         self._step = 0
         return self.observation_space.sample(), {}
 
-    def step(self, action):
+    def receive(self, action):
         assert self.action_space.contains(action)
+
+    def step(self, action):
+        self.receive(action)
         self._step += 1
         over = self._step >= self._length
         terminated = over and self._episode % 2 == 0

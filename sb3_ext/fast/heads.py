@@ -145,7 +145,7 @@ class GaussianHead(Head):
 
     def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         log_std = self._log_std.numpy()
-        self._deviations = actions - outputs.numpy()
+        self._deviations = actions.astype(np.float32, copy=False) - outputs.numpy()
         self._inverse_variance = np.exp(-2 * log_std)
         constant = np.float32(log_std.sum() + 0.5 * math.log(2 * math.pi) * len(log_std))
         # Not `@`, here and below: NumPy's BLAS would use all cores for it, see mlp_policy.py
@@ -169,7 +169,8 @@ def has_head(action_space: spaces.Space) -> bool:
     if isinstance(action_space, spaces.MultiDiscrete):
         return action_space.nvec.ndim == 1
     if isinstance(action_space, spaces.Box):
-        return len(action_space.shape) == 1
+        # A rollout buffer of another type rounds the actions, and their log-probabilities are those before
+        return len(action_space.shape) == 1 and action_space.dtype in (np.float32, np.float64)
     return isinstance(action_space, spaces.Discrete)
 
 
