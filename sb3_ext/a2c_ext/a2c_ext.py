@@ -7,7 +7,6 @@ from typing import ClassVar
 from stable_baselines3 import A2C
 from stable_baselines3.common.policies import BasePolicy
 
-from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.names import extends
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
@@ -16,7 +15,7 @@ from sb3_ext.fast.algorithm import FastAlgorithm
 __all__ = ["A2CExt"]
 
 
-class A2CExt(FastAlgorithm, ExtAlgorithm, A2C):
+class A2CExt(FastAlgorithm, A2C):
     """
     Advantage Actor Critic, with a schedule wherever a number may stand and the KL divergence of each update logged. It
     takes A2C's parameters, and trains as SB3's :class:`~stable_baselines3.A2C` does from the same seed.

@@ -9,12 +9,12 @@ from typing import Any
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 from typing_extensions import Self
 
-from sb3_ext.common.env_diversity import env_diversity, warn_if_copies
+from sb3_ext.common.algorithm import ExtAlgorithm
+from sb3_ext.common.env_diversity import env_diversity
 from sb3_ext.common.options import read_flag
 from sb3_ext.fast.applies import find_fast_policy
 from sb3_ext.fast.policy import FastPolicy
@@ -26,7 +26,7 @@ __all__ = ["ALONE", "FastAlgorithm"]
 ALONE = "alone"
 
 
-class FastAlgorithm(OnPolicyAlgorithm):
+class FastAlgorithm(ExtAlgorithm):
     """
     Mixin, first in the bases.
 
@@ -37,7 +37,6 @@ class FastAlgorithm(OnPolicyAlgorithm):
     fast: bool | str
     _fast_policy: FastPolicy | None = None
     _told_why_not_fast = False
-    _compared_envs = False
 
     def __init__(self, *args: Any, fast: bool | str = True, **kwargs: Any) -> None:
         if isinstance(fast, str) and fast != ALONE:
@@ -55,9 +54,7 @@ class FastAlgorithm(OnPolicyAlgorithm):
     def _compare_envs(self, buffer: RolloutBuffer) -> None:
         if isinstance(buffer.observations, dict):
             return
-        if not self._compared_envs:
-            self._compared_envs = True
-            warn_if_copies(buffer.observations, buffer.actions, buffer.episode_starts)
+        self._warn_if_envs_are_copies(buffer)
         self.logger.record("rollout/env_diversity", env_diversity(buffer.observations))
 
     @property
@@ -136,4 +133,4 @@ class FastAlgorithm(OnPolicyAlgorithm):
         return {**self.__dict__, "_fast_policy": None}
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_fast_policy", "_told_why_not_fast", "_compared_envs"]
+        return [*super()._excluded_save_params(), "_fast_policy", "_told_why_not_fast"]

@@ -90,7 +90,7 @@ class PPOUpdate(ExtAlgorithm):
         _init_setup_model: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(policy, env, *args, _init_setup_model=False, **kwargs)  # type: ignore[arg-type,misc]
+        super().__init__(policy, env, *args, _init_setup_model=False, **kwargs)
         self.kl_stop_factor = kl_stop_factor
         self.kl_stop_scope = kl_stop_scope
         self.kl_rollback = kl_rollback

@@ -15,11 +15,10 @@ from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, 
 from stable_baselines3.common.utils import explained_variance
 from torch.nn import functional as F
 
-from sb3_ext.common.algorithm import ExtAlgorithm
+from sb3_ext.common.algorithm import read_whole_numbers
 from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.gradients import optimize_apart
 from sb3_ext.common.names import check_choice, extends
-from sb3_ext.common.options import read_whole
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
 from sb3_ext.fast.algorithm import FastAlgorithm
@@ -36,7 +35,7 @@ NORMALIZATIONS = ("off", "batch", "rollout")
 _MANY_ROLLOUTS_WAITING = 50
 
 
-class REINFORCE(FastAlgorithm, ExtAlgorithm):
+class REINFORCE(FastAlgorithm):
     """
     REINFORCE (Williams, 1992) on whole episodes from vectorised environments.
 
@@ -140,10 +139,9 @@ class REINFORCE(FastAlgorithm, ExtAlgorithm):
         self.baseline = self.baseline or "none"
         check_choice("baseline", self.baseline, BASELINES)
         check_choice("normalize_returns", self.normalize_returns, NORMALIZATIONS)
+        read_whole_numbers(self.__dict__)
         if self.batch_size is not None and self.batch_size < 2:
             raise ValueError(f"batch_size={self.batch_size} must be at least 2, or None for one step on all samples.")
-        if self.max_episode_steps is not None:
-            self.max_episode_steps = read_whole("max_episode_steps", self.max_episode_steps)
         if self._initial("vf_coef") == 0 and (self.baseline == "value" or self.max_episode_steps is not None):
             raise ValueError(
                 "baseline='value' and max_episode_steps need a value function, and vf_coef=0 trains none: set vf_coef "

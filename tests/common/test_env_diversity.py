@@ -8,8 +8,9 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_ext import PPOExt
+from sb3_ext import REINFORCE, A2CExt, MaskablePPOExt, PPOExt, RecurrentPPOExt
 from sb3_ext.common.env_diversity import env_diversity, warn_if_copies
+from sb3_ext.fast.algorithm import FastAlgorithm
 
 
 def test_copies_have_no_diversity_and_independent_ones_about_one():
@@ -65,6 +66,9 @@ class Counter(gym.Env):
     def __init__(self, random_start=False, noise=0.0):
         self._random_start, self._noise = random_start, noise
 
+    def action_masks(self):
+        return [True, True]
+
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self._value = self.np_random.normal() if self._random_start else 0.0
@@ -75,17 +79,21 @@ class Counter(gym.Env):
         return np.array([self._value]), 0.0, False, False, {}
 
 
-def warnings_of(**kwargs):
+def warnings_of(algorithm=PPOExt, **kwargs):
     env = make_vec_env(lambda: Counter(**kwargs), n_envs=16, seed=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = PPOExt("MlpPolicy", env, n_steps=32, batch_size=64, n_epochs=1, seed=0, device="cpu").learn(1024)
-    assert 0.0 <= model.logger.name_to_value["rollout/env_diversity"] <= 1.0
+        policy = "MlpLstmPolicy" if algorithm is RecurrentPPOExt else "MlpPolicy"
+        settings = {} if algorithm in (A2CExt, REINFORCE) else {"batch_size": 256, "n_epochs": 1}
+        model = algorithm(policy, env, n_steps=32, seed=0, device="cpu", **settings).learn(1024)
+    if isinstance(model, FastAlgorithm):
+        assert 0.0 <= model.logger.name_to_value["rollout/env_diversity"] <= 1.0
     return [str(warning.message) for warning in caught if "deterministic" in str(warning.message)]
 
 
-def test_deterministic_environments_with_one_start_are_told_once():
-    (said,) = warnings_of()
+@pytest.mark.parametrize("algorithm", [A2CExt, MaskablePPOExt, PPOExt, REINFORCE, RecurrentPPOExt])
+def test_deterministic_environments_with_one_start_are_told_once(algorithm):
+    (said,) = warnings_of(algorithm)
     assert "The 16 environments start in the same state" in said
 
 
