@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
@@ -67,18 +68,20 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.seconds <= 0 or min(args.n_envs) < 1:
         raise ValueError("--seconds and --n-envs must be positive.")
-    console = Console()
+    # The table alone can be piped on
+    console, progress = Console(), Console(stderr=True, highlight=False)
     configured = _configured(args.algo, args.env)
+    pairs = _pairs(args, configured)
+    progress.print(f"{len(pairs)} trainings of about {args.seconds:g} seconds each, after a rollout to warm up")
     results: list[Result] = []
     try:
-        for kind in args.kinds or configured.kinds:
-            for n_envs in sorted(set(args.n_envs)):
-                if kind == "subproc" and n_envs > 16:
-                    continue  # a process of hundreds of megabytes each
-                with console.status(f"{kind}, {n_envs} environments"):
-                    results.append(_measure(args, kind, n_envs, configured))
+        for i, (kind, n_envs) in enumerate(pairs, 1):
+            with progress.status(f"{kind}, n_envs {n_envs}"):
+                results.append(_measure(args, kind, n_envs, configured))
+            speed = results[-1].speed.steps_per_second
+            progress.print(f"{i} of {len(pairs)}: {kind}, n_envs {n_envs}: {speed:,.0f} steps/s")
     except KeyboardInterrupt:
-        console.print("Interrupted: this is what was measured.")
+        progress.print("Interrupted: this is what was measured.")
     if not results:
         return 130
     console.print(_table(args.env, args.algo, results))
@@ -109,6 +112,12 @@ def _configured(algo: str, env_id: str) -> Configured:
         has_native = isinstance(model.env.unwrapped, (CartPoleVecEnv, NativeAtariVecEnv))
         kinds = ["native", "dummy", "multicore"] if has_native else ["dummy", "multicore"]
         return Configured(model.n_envs, model.n_steps, kinds)
+
+
+def _pairs(args: argparse.Namespace, configured: Configured) -> list[tuple[str, int]]:
+    """Kinds and numbers of environments to try; a process for each of many would take gigabytes."""
+    pairs = itertools.product(args.kinds or configured.kinds, sorted(set(args.n_envs)))
+    return [(kind, n_envs) for kind, n_envs in pairs if kind != "subproc" or n_envs <= 16]
 
 
 def _measure(args: argparse.Namespace, kind: str, n_envs: int, configured: Configured) -> Result:

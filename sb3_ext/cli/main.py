@@ -27,14 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal without ± still gets the rest
     parser = argparse.ArgumentParser(prog="sb3-ext", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"sb3-ext {__version__}")
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(metavar="COMMAND")
     for command in (bench, envs, report):
         command.add_parser(subparsers)
+    parser.set_defaults(run=lambda args: parser.print_help())
     args = parser.parse_args(arguments)
     try:
         code = args.run(args)
         sys.stdout.flush()
-        return code
+        return code or 0
     except BrokenPipeError:
         # `sb3-ext envs | head` has seen enough; Python would complain when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

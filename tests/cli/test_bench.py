@@ -7,9 +7,10 @@ from sb3_ext.cli import main
 
 def test_the_table_compares_kinds_and_numbers_and_ends_with_lines_to_copy(capsys):
     assert main(["bench", "CartPole-v1", "--n-envs", "1", "4", "--kinds", "native", "dummy", "--seconds", "0.2"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("native ") >= 2 and said.count("dummy ") >= 2
-    assert "n_envs: " in said and "ext: {native: " in said
+    said = capsys.readouterr()
+    assert said.out.count("native ") >= 2 and said.out.count("dummy ") >= 2
+    assert "n_envs: " in said.out and "ext: {native: " in said.out
+    assert "1 of 4: native, n_envs 1: " in said.err, "nothing tells how far it is"
 
 
 @pytest.mark.parametrize(
