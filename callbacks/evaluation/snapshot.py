@@ -10,8 +10,9 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -21,11 +22,19 @@ from sb3_ext.runs.atomic import replacing
 from sb3_ext.runs.normalization import save_statistics, statistics_path
 from sb3_ext.runs.scoring import Scores
 
+try:
+    import fcntl
+except ImportError:  # Windows, where a killed training leaves its snapshots
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = ["ScoreAgent", "Snapshot", "SnapshotFolder"]
 
 #: Plays an agent in environments
 ScoreAgent = Callable[[BaseAlgorithm, VecEnv], Scores]
 
+_PREFIX, _LOCK = ".evaluation-", "lock"
+#: Neighbours that are looked at for what was left
+_MANY = 1000
 #: What an agent that only plays does without: memory for training, and a seed, with which ``load`` would start all
 #: random numbers anew
 _NOT_FOR_PLAYING: dict[str, Any] = {
@@ -125,15 +134,18 @@ class Snapshot:
 
 class SnapshotFolder:
     """
-    A hidden folder for snapshots, deleted when it is closed, or with the object.
+    A hidden folder for snapshots, deleted when it is closed, or with the object. One that a killed training left is
+    deleted by the next training in the same run folder, or in one next to it.
 
     :param beside: folder of the models that a snapshot may become; ``None`` for the system's temporary folder
     """
 
     def __init__(self, beside: str | None) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=".evaluation-", dir=beside))
+        if beside is not None:
+            _delete_left_behind(Path(beside))
+        self.path, lock = _make_locked(beside)
         #: Deletes it
-        self.close = weakref.finalize(self, _delete, os.getpid(), self.path)
+        self.close = weakref.finalize(self, _delete, os.getpid(), self.path, lock)
 
     def take(self, model: BaseAlgorithm, stage: int | None = None) -> Snapshot:
         """
@@ -143,6 +155,32 @@ class SnapshotFolder:
         return Snapshot.take(model, self.path, stage)
 
 
-def _delete(owner: int, folder: Path) -> None:
+def _make_locked(beside: str | None) -> tuple[Path, IO[bytes]]:
+    """A lock ends with the process, also in another container, where its number would say nothing."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=beside))
+        lock = (path / _LOCK).open("wb")
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.is_dir():
+            return path, lock
+        lock.close()  # another training took it for one that was left, just before it was locked
+
+
+def _delete_left_behind(beside: Path) -> None:
+    if fcntl is None:
+        return
+    for folder in islice((beside, *beside.resolve().parent.glob("*")), _MANY):
+        for lock_file in folder.glob(f"{_PREFIX}*/{_LOCK}"):
+            try:
+                with lock_file.open("rb") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(lock_file.parent, ignore_errors=True)
+            except OSError:
+                continue  # in use, or of another user
+
+
+def _delete(owner: int, folder: Path, lock: IO[bytes]) -> None:
     if os.getpid() == owner:  # and not a fork of it that has ended
         shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
