@@ -19,6 +19,7 @@ import yaml
 from hub_server import LocalHub
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.vec_env import DummyVecEnv
+from zoo_in_process import train
 
 from sb3_ext.zoo.hub import hub_upload, let_upload_survive_video
 
@@ -64,10 +65,10 @@ def hub() -> Iterator[LocalHub]:
 
 
 @pytest.fixture(scope="module")
-def logs(hub: LocalHub, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where RL Zoo put an agent without normalisation."""
     folder = tmp_path_factory.mktemp("trained")
-    run_zoo(f"train --algo ppo_ext --env {ENV} -n 512 --eval-freq -1 --seed 1 -f logs", folder, hub)
+    train(f"--algo ppo_ext --env {ENV} -n 256 --eval-freq -1 --seed 1 -f logs", folder)
     return folder / "logs"
 
 
@@ -79,11 +80,11 @@ def pushed(hub: LocalHub, logs: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def stock_logs(hub: LocalHub, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stock_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where RL Zoo put a stock agent with normalisation."""
     folder = tmp_path_factory.mktemp("stock")
     params = "-params normalize:True n_envs:1 n_steps:128"
-    run_zoo(f"train --algo ppo --env {ENV} -n 256 --eval-freq -1 -f logs {params}", folder, hub)
+    train(f"--algo ppo --env {ENV} -n 256 --eval-freq -1 -f logs {params}", folder)
     return folder / "logs"
 
 

@@ -3,19 +3,16 @@
 import argparse
 import pickle
 import re
-import shlex
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
-import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 from huggingface_sb3 import EnvironmentName
 from rl_zoo3 import exp_manager
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize, unwrap_vec_normalize
+from zoo_in_process import enjoy, train
 
 import sb3_ext
 
@@ -30,26 +27,13 @@ CONFIG = f"""
 """
 
 
-def run_zoo(command, folder):
-    result = subprocess.run(
-        [sys.executable, "-m", *shlex.split(f"rl_zoo3.{command}")],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
-    assert result.returncode == 0, result.stdout
-    return result.stdout
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where a stock algorithm was trained: evaluated after 300 steps, saved after 200, 400 and 512."""
     folder = tmp_path_factory.mktemp("zoo")
     (folder / "own.yml").write_text(CONFIG)
-    train = f"train --algo ppo --env {ENV} --conf-file own.yml --seed 1 --num-threads 1 --eval-episodes 1"
-    run_zoo(f"{train} --eval-freq 300 --save-freq 200 -f logs", folder)
+    often = "--eval-freq 300 --save-freq 200 --eval-episodes 1"
+    train(f"--algo ppo --env {ENV} --conf-file own.yml --seed 1 {often} -f logs", folder)
     return folder
 
 
@@ -84,12 +68,11 @@ def count(path_or_env):
         return round(pickle.load(file).obs_rms.count)
 
 
-def test_the_best_model_is_played_as_it_was_evaluated(folder, run):
+def test_the_best_model_is_played_as_it_was_evaluated(folder, run, capsys):
     assert count(run / "best_model_vecnormalize.pkl") < count(run / ENV / "vecnormalize.pkl")
     # One episode, with the seed that the evaluation environment of the training had
-    played = run_zoo(
-        f"enjoy --algo ppo --env {ENV} -f logs --load-best --no-render -n 200 --seed 1 --num-threads 1", folder
-    )
+    enjoy(f"--algo ppo --env {ENV} -f logs --load-best -n 200 --seed 1", folder)
+    played = capsys.readouterr().out
     assert f"Statistics saved with the model: logs/ppo/{ENV}_1/best_model_vecnormalize.pkl" in played
     reward = float(re.search(r"Episode Reward: (-?[\d.]+)", played)[1])
     assert [[reward]] == pytest.approx(np.load(run / "evaluations.npz")["results"], abs=0.01)

@@ -1,29 +1,15 @@
-"""RL Zoo's ``train`` and ``enjoy`` with our algorithms, in this process: a new one takes longer than the training."""
+"""RL Zoo's ``train`` and ``enjoy`` with our algorithms."""
 
 import re
-import shlex
-import sys
 
 import numpy as np
 import optuna
 import pytest
-import rl_zoo3.enjoy
-import rl_zoo3.train
 import torch as th
 import yaml
+from zoo_in_process import enjoy, train
 
 from sb3_ext import REINFORCE
-
-
-def run(command, arguments, cwd):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(cwd)
-        patch.setattr(sys, "argv", [f"rl_zoo3.{command.__name__}", *shlex.split(arguments), "--num-threads", "1"])
-        command()
-
-
-def train(arguments, cwd):
-    run(rl_zoo3.train.train, arguments, cwd)
 
 
 def saved_config(run):
@@ -47,7 +33,7 @@ def test_evaluations_are_written(trained):
 @pytest.mark.parametrize("which", ["--load-best", "--load-last-checkpoint"])
 def test_the_best_model_and_checkpoints_can_be_played(trained, capsys, which):
     logs = trained.parent.parent
-    run(rl_zoo3.enjoy.enjoy, f"--algo reinforce --env CartPole-v1 -f {logs} --no-render -n 600 {which}", logs)
+    enjoy(f"--algo reinforce --env CartPole-v1 -f {logs} -n 600 {which}", logs)
     assert float(re.search(r"Mean reward: ([\d.]+)", capsys.readouterr().out)[1]) > 0
 
 
