@@ -6,8 +6,8 @@ python scripts/mutants.py --package zoo --list                       # all mutan
 python scripts/mutants.py --only 53c7b6b02e                          # one
 
 First, a package's tests run on the unchanged code: they must pass, and the script records which test covers which line
-(in logs/mutants-coverage.json, until the code or the tests change). Each mutant is written into a copy of the project and
-tested in a fork of a process that has already imported torch and SB3. It runs the tests that cover the line, fastest
+(in logs/mutants-coverage.json, until the code or the tests change). Each mutant is written into a copy of the project,
+and tested in a fork of a process that has already imported torch and SB3. It runs the tests that cover the line, fastest
 first, then the other tests in files that import the module or share its name. A mutant that hangs counts as killed.
 """
 
@@ -38,9 +38,9 @@ HEAVY = ("torch", "stable_baselines3", "sb3_contrib", "gymnasium", "pandas", "ma
 #: Each package's folder, and the tests that cover it besides those in the folder of its name
 PACKAGES = {
     "common": ("sb3_ext/common", ["ppo_ext", "reinforce", "fast", "envs/test_atari.py", "test_spaces_and_saving.py"]),
-    "ppo_ext": ("sb3_ext/ppo_ext", ["fast", "test_spaces_and_saving.py"]),
-    "reinforce": ("sb3_ext/reinforce", ["fast/test_fast_parity.py", "test_spaces_and_saving.py"]),
-    "fast": ("sb3_ext/fast", ["ppo_ext", "test_spaces_and_saving.py"]),
+    "ppo_ext": ("sb3_ext/ppo_ext", ["fast", "common/test_defaults.py", "test_spaces_and_saving.py"]),
+    "reinforce": ("sb3_ext/reinforce", ["fast", "common/test_defaults.py", "test_spaces_and_saving.py"]),
+    "fast": ("sb3_ext/fast", ["ppo_ext", "reinforce", "common/test_defaults.py", "test_spaces_and_saving.py"]),
     "vec_env": ("sb3_ext/vec_env", ["zoo/test_several_envs.py", "fast/test_split.py"]),
     "wrappers": ("wrappers", ["callbacks/test_curriculum_callback.py", "envs/test_parameter_grid.py"]),
     "callbacks": ("callbacks", ["runs/test_report_callback.py"]),

@@ -125,11 +125,12 @@ def test_environments_are_bootstrapped_from_their_own_values():
     assert [returns[2], returns[3]] == pytest.approx([1 + GAMMA * 10.0, 1 + GAMMA * 20.0])
 
 
-def test_minibatches_split_the_steps_evenly():
+@pytest.mark.parametrize(("batch_size", "sizes"), [(None, [10]), (4, [5, 5]), (3, [3, 3, 4]), (10, [10]), (100, [10])])
+def test_minibatches_split_the_steps_evenly(batch_size, sizes):
     collector = Collector([[10, 99]], n_steps=10)
     collector.collect()
-    batches = list(collector.buffer.get(batch_size=4))
-    assert sorted(len(batch.returns) for batch in batches) == [5, 5]
+    batches = list(collector.buffer.get(batch_size))
+    assert sorted(len(batch.returns) for batch in batches) == sizes
     assert sorted(int(obs) for batch in batches for obs in batch.observations) == list(range(10))
 
 

@@ -1,5 +1,7 @@
 """REINFORCE: its gradient, its options, and that it learns."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch as th
@@ -175,12 +177,15 @@ def test_a_rollout_without_a_finished_episode_changes_nothing_and_loses_nothing(
     assert model._n_updates == 1
 
 
-def test_episodes_that_never_end_get_a_warning_that_says_what_to_do():
+@pytest.mark.parametrize(("n_rollouts", "n_warnings"), [(49, 0), (50, 1), (60, 1)])
+def test_episodes_that_never_end_get_one_warning_that_says_what_to_do(n_rollouts, n_warnings):
     def env():
         return RandomEnv(OBSERVATION_SPACES["Box"], ACTION_SPACES["Discrete"], length=10**6)
 
-    with pytest.warns(UserWarning, match="set max_episode_steps"):
-        make(env, n_envs=1, n_steps=2).learn(150)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make(env, n_envs=2, n_steps=2).learn(4 * n_rollouts)
+    assert sum("set max_episode_steps" in str(warning.message) for warning in caught) == n_warnings
 
 
 @pytest.mark.parametrize(
