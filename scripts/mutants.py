@@ -7,8 +7,8 @@ python scripts/mutants.py --only 53c7b6b02e                          # one
 
 First, a package's tests run on the unchanged code: they must pass, and the script records which test covers which line
 (in logs/mutants-coverage.json, until the code or the tests change). Each mutant is written into a copy of the project,
-and tested in a fork of a process that has already imported torch and SB3. It runs the tests that cover the line, fastest
-first, then the other tests in files that import the module or share its name. A mutant that hangs counts as killed.
+and tested in a fork of a process that has already imported torch and SB3. It runs the tests that cover the line,
+fastest first, then the other tests in files that import the module or share its name. A mutant that hangs is killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import difflib
 import gc
 import hashlib
 import importlib
+import itertools
 import json
+import math
 import os
 import random
 import sys
@@ -111,17 +113,19 @@ def is_made_for(copy: Path, test_file: str, path: str) -> bool:
     return mirrors or f"sb3_ext.{dotted} import" in text
 
 
-def try_mutant(mutant: Mutant, tests: dict[str, dict[str, Any]], copy: Path) -> dict[str, Any]:
+def try_mutant(mutant: Mutant, tests: dict[str, dict[str, Any]], copy: Path, patience: float) -> dict[str, Any]:
     """
     :param mutant: a mutant
     :param tests: what is known of the tests of its package
     :param copy: a copy of the project
+    :param patience: seconds that the tests may take together; slower ones are left out
     """
     covering = {test for test, facts in tests.items() if _runs(facts["lines"], mutant)}
     made_for = {file for file in {test.split("::")[0] for test in tests} if is_made_for(copy, file, mutant.path)}
     others = [test for test in tests if test not in covering and test.split("::")[0] in made_for]
     # Coverage does not see the processes that a test starts
     chosen = sorted(covering, key=lambda test: tests[test]["seconds"]) + others or list(tests)
+    chosen = _within(chosen, tests, patience)
     place, result = copy / mutant.path, copy / "result.txt"
     source, when = place.read_bytes(), place.stat().st_mtime_ns
     result.unlink(missing_ok=True)
@@ -142,10 +146,15 @@ def try_mutant(mutant: Mutant, tests: dict[str, dict[str, Any]], copy: Path) -> 
         "line": mutant.line,
         "kind": mutant.kind,
         "killed": code != 0,
-        "by": by if code != 0 else f"{len(covering)} covering tests and {len(others)} others passed",
+        "by": by if code != 0 else f"{len(chosen)} of {len(covering)} covering tests and {len(others)} others passed",
         "seconds": round(time.monotonic() - begin, 1),
         "diff": _diff(mutant, source),
     }
+
+
+def _within(chosen: list[str], tests: dict[str, dict[str, Any]], patience: float) -> list[str]:
+    ends = itertools.accumulate(tests[test]["seconds"] for test in chosen)
+    return [test for test, end in zip(chosen, ends, strict=True) if end <= patience] or chosen[:1]
 
 
 def _runs(lines: dict[str, list[int]], mutant: Mutant) -> bool:
@@ -176,10 +185,12 @@ def sample(copy: Path, package: str, size: int, seed: int) -> list[Mutant]:
     return list(chosen.values())
 
 
-def run(work: list[tuple[str, Mutant]], tests: dict[str, dict[str, Any]], output: Path, copy: Path) -> None:
+def run(
+    work: list[tuple[str, Mutant]], tests: dict[str, dict[str, Any]], output: Path, copy: Path, patience: float
+) -> None:
     """Try the mutants one after the other; their results are added to the output."""
     for package, mutant in work:
-        fate = {"package": package, **try_mutant(mutant, tests[package], copy)}
+        fate = {"package": package, **try_mutant(mutant, tests[package], copy, patience)}
         with output.open("a", encoding="utf-8") as file:
             file.write(json.dumps(fate) + "\n")
         word = "killed  " if fate["killed"] else "SURVIVED"
@@ -222,6 +233,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=35, help="mutants of each package")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--patience", type=float, default=math.inf, help="seconds of tests for each mutant")
     parser.add_argument("--only", nargs="+", default=[], metavar="ID")
     parser.add_argument("--survivors", type=Path, metavar="FILE", help="results of an earlier call")
     parser.add_argument("--list", action="store_true", help="list the mutants of the packages, and end")
@@ -249,7 +261,8 @@ def main() -> None:
                 tests[package].update(known.of_file(file, copies[0]))
         jobs = []
         for job, copy in enumerate(copies):
-            jobs.append(os.fork() or _run_job(work[job :: arguments.jobs], tests, arguments.output, copy))
+            part = work[job :: arguments.jobs]
+            jobs.append(os.fork() or _run_job(part, tests, arguments.output, copy, arguments.patience))
         for pid in jobs:
             os.waitpid(pid, 0)
     report(arguments.output)

@@ -1,4 +1,4 @@
-"""torch's number of threads is the only one: NumPy's BLAS takes all cores for wide products, however few torch may use."""
+"""torch's number of threads is the only one: NumPy's BLAS would take all cores for wide products."""
 
 import os
 import subprocess

@@ -196,6 +196,7 @@ def test_episodes_that_never_end_get_one_warning_that_says_what_to_do(n_rollouts
         ({"batch_size": 1}, "at least 2"),
         ({"max_episode_steps": 0}, "max_episode_steps=0 must be a whole number, at least 1"),
         ({"vf_coef": 0.0}, "vf_coef=0 trains none"),
+        ({"vf_coef": 0.0, "baseline": "mean", "max_episode_steps": 9}, "vf_coef=0 trains none"),
     ],
 )
 def test_bad_options_get_an_error_that_says_what_to_do(kwargs, message):
