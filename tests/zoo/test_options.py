@@ -16,7 +16,7 @@ from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
 from sb3_ext.zoo.options import OUR_DEFAULTS, ExtOptions, read_options
-from sb3_ext.zoo.vec_envs import choose_processes
+from sb3_ext.zoo.vec_envs import _start_method, choose_processes
 
 
 def test_nothing_written_gives_the_defaults():
@@ -62,21 +62,27 @@ def set_up(tmp_path, env_id, hyperparams=None, algo="ppo_ext", **kwargs):
 PONG = {"n_envs": 2, "n_steps": 8, "batch_size": 16}
 
 
+TWO = {"n_envs": 2, "n_steps": 128}
+N_CORES = min(len(os.sched_getaffinity(0)), 2)
+
+
 @pytest.mark.parametrize(
-    ("env_id", "hyperparams", "kind"),
+    ("env_id", "hyperparams", "kind", "said"),
     [
-        ("CartPole-v1", {}, CartPoleVecEnv),
-        ("CartPole-v1", {"ext": {"native": False}}, DummyVecEnv),
-        ("CartPole-v1", {"ext": {"vec_env": "dummy"}}, DummyVecEnv),
-        ("CartPole-v1", {"n_envs": 2, "n_steps": 128, "ext": {"vec_env": "multicore"}}, MulticoreVecEnv),
-        ("CartPole-v1", {"n_envs": 2, "n_steps": 128, "ext": {"vec_env": "subproc"}}, SubprocVecEnv),
-        ("Pong-v5", PONG, NativeAtariVecEnv),
-        ("Pong-v5", {**PONG, "ext": {"native": False, "vec_env": "dummy"}}, DummyVecEnv),
+        ("CartPole-v1", {}, CartPoleVecEnv, "vectorised CartPole"),
+        ("CartPole-v1", {"ext": {"native": False}}, DummyVecEnv, "in one process"),
+        ("CartPole-v1", {"ext": {"vec_env": "dummy"}}, DummyVecEnv, "in one process"),
+        ("CartPole-v1", {**TWO, "ext": {"vec_env": "multicore"}}, MulticoreVecEnv, f"in {N_CORES} processes"),
+        ("CartPole-v1", {**TWO, "ext": {"vec_env": "subproc"}}, SubprocVecEnv, "in a process for each environment"),
+        ("Pong-v5", PONG, NativeAtariVecEnv, "native Atari"),
+        ("Pong-v5", {**PONG, "ext": {"native": False, "vec_env": "dummy"}}, DummyVecEnv, "in one process"),
     ],
 )
-def test_the_environments_are_those_that_were_asked_for(tmp_path, env_id, hyperparams, kind):
+def test_the_environments_are_those_that_were_asked_for(tmp_path, capsys, env_id, hyperparams, kind, said):
     _, model = set_up(tmp_path, env_id, hyperparams)
     assert type(model.env.unwrapped) is kind
+    printed = capsys.readouterr().out
+    assert f"Environments: {said}\n" in printed and "Not the native version" not in printed
     assert spec_of(model.env).id == env_id
     model.env.close()
 
@@ -138,6 +144,13 @@ def test_cheap_environments_stay_in_one_process_and_dear_ones_get_more():
     n_cores = len(os.sched_getaffinity(0))
     expected = f"{min(n_cores, 8)} processes" if n_cores > 1 else "one process"
     assert choose_processes("auto", 8, lambda: Dear(gym.make("CartPole-v1"))).name == expected
+
+
+def test_a_fork_is_made_only_where_nobody_else_runs(monkeypatch):
+    monkeypatch.setattr("threading.active_count", lambda: 1)
+    assert _start_method() == "fork"
+    monkeypatch.setattr("threading.active_count", lambda: 2)
+    assert _start_method() is None
 
 
 def test_threads_are_measured_unless_they_are_given(tmp_path):

@@ -5,6 +5,7 @@ import argparse
 import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 from rl_zoo3 import exp_manager
+from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
 STAGES = [
@@ -57,8 +58,10 @@ def test_a_training_goes_through_the_stages_and_is_evaluated_in_the_last(tmp_pat
     assert lengths and max(lengths) > 20
 
 
-def test_each_member_has_its_score(tmp_path):
-    _, model, rows = train(tmp_path, {"members": MEMBERS})
+def test_each_member_has_its_score_and_is_evaluated(tmp_path):
+    manager, model, rows = train(tmp_path, {"members": MEMBERS})
+    (evaluation,) = [callback for callback in manager.callbacks if isinstance(callback, EvalCallback)]
+    assert evaluation.eval_env.get_attr("member") == ["plain", "short"]
     assert model.n_envs == 2
     names = {name for row in rows for name in row}
     assert {"member/plain/score", "member/short/score", "member/short/length"} <= names

@@ -1,0 +1,115 @@
+"""Which callbacks a training has, by its ``ext:`` and the command line."""
+
+import argparse
+
+import pytest
+import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
+from rl_zoo3 import exp_manager
+from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sb3_ext.callbacks.alerts.callback import Alerts
+from sb3_ext.callbacks.checkpoints.callback import Checkpoints
+from sb3_ext.callbacks.evaluation.callback import Evaluation
+from sb3_ext.callbacks.metrics.callback import Metrics
+from sb3_ext.callbacks.report import Report
+from sb3_ext.callbacks.table.callback import Table
+from sb3_ext.callbacks.table.files import LogFiles
+from sb3_ext.callbacks.tracking.callback import Tracking
+
+SMALL = {"n_envs": 2, "n_steps": 8, "batch_size": 16}
+OURS = {Alerts, Checkpoints, Evaluation, Table, LogFiles, Metrics, Report}
+
+
+def set_up(tmp_path, ext=None, algo="ppo_ext", env_id="CartPole-v1", track=False, **section):
+    manager = exp_manager.ExperimentManager(
+        argparse.Namespace(num_threads=1, track=track),
+        algo,
+        env_id,
+        str(tmp_path),
+        n_timesteps=64,
+        eval_freq=32,
+        save_freq=48,
+        n_eval_episodes=3,
+        hyperparams={**SMALL, **section, **({} if ext is None else {"ext": ext})},
+        verbose=0,
+    )
+    model, _ = manager.setup_experiment()
+    return manager, model
+
+
+def kinds(manager):
+    return {type(callback) for callback in manager.callbacks}
+
+
+def the(manager, kind):
+    (callback,) = [callback for callback in manager.callbacks if isinstance(callback, kind)]
+    return callback
+
+
+@pytest.mark.parametrize(
+    ("ext", "missing"),
+    [
+        ({}, set()),
+        ({"alerts": False}, {Alerts}),
+        ({"table": False}, {Table}),
+        ({"metrics": False}, {Metrics}),
+        ({"report": False}, {Report}),
+        ({"metrics": False, "report": False}, {Metrics, Report, LogFiles}),
+    ],
+)
+def test_our_algorithms_have_all_that_is_not_switched_off(tmp_path, ext, missing):
+    manager, _ = set_up(tmp_path, ext)
+    assert kinds(manager) & OURS == OURS - missing
+    assert not kinds(manager) & {EvalCallback, CheckpointCallback, Tracking}
+
+
+def test_evaluation_and_checkpoints_are_those_of_rl_zoo_where_ours_are_switched_off(tmp_path):
+    manager, _ = set_up(tmp_path, {"evaluation": False, "checkpoints": False})
+    assert {EvalCallback, CheckpointCallback} <= kinds(manager)
+    assert not {Evaluation, Checkpoints} & kinds(manager)
+
+
+def test_stock_algorithms_have_only_what_is_switched_on(tmp_path):
+    manager, _ = set_up(tmp_path / "plain", algo="ppo")
+    assert not kinds(manager) & OURS and {EvalCallback, CheckpointCallback} <= kinds(manager)
+    manager, _ = set_up(tmp_path / "asked", {"alerts": True}, algo="ppo")
+    assert kinds(manager) & OURS == {Alerts} and {EvalCallback, CheckpointCallback} <= kinds(manager)
+
+
+def test_the_command_lines_frequencies_are_kept(tmp_path):
+    manager, model = set_up(tmp_path)
+    model.learn(64, callback=manager.callbacks)
+    manager.callbacks[0].on_training_end()
+    evaluation = the(manager, Evaluation)
+    assert evaluation.evaluations_timesteps == [32, 64]
+    assert [len(rewards) for rewards in evaluation.evaluations_results] == [3, 3]
+    assert [path.name for path in tmp_path.glob("ppo_ext/*/rl_model_*.zip")] == ["rl_model_48_steps.zip"]
+
+
+@pytest.mark.parametrize(("ext", "track"), [({"tracking": True}, False), ({}, True)])
+def test_tracking_knows_the_algorithm_and_the_environment(tmp_path, ext, track):
+    manager, _ = set_up(tmp_path, ext, track=track)
+    tracking = the(manager, Tracking)
+    assert (tracking._algo, tracking._env_id) == ("ppo_ext", "CartPole-v1")
+
+
+def test_a_run_that_shall_not_be_tracked_is_not(tmp_path):
+    manager, _ = set_up(tmp_path, {"tracking": False}, track=True)
+    assert Tracking not in kinds(manager)
+
+
+def test_an_agent_with_masks_is_evaluated_with_them(tmp_path):
+    wrapper = "sb3_ext.wrappers.ActionMaskFromInfo"
+    manager, _ = set_up(tmp_path, algo="ppo_mask_ext", env_id="Taxi-v4", env_wrapper=wrapper)
+    assert the(manager, Evaluation)._use_masks
+
+
+def test_environments_for_another_process_are_made_as_those_of_evaluation(tmp_path):
+    manager, _ = set_up(tmp_path, normalize=True, env_kwargs={"sutton_barto_reward": True})
+    files = sorted(tmp_path.rglob("*"))
+    env = the(manager, Evaluation)._make_env()
+    assert type(env.unwrapped) is DummyVecEnv and env.num_envs == 1
+    assert (env.training, env.norm_reward) == (False, False)
+    assert env.get_attr("spec")[0].kwargs["sutton_barto_reward"] is True
+    assert sorted(tmp_path.rglob("*")) == files, "no file of Monitor's"
