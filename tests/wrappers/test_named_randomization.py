@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from gymnasium.envs.box2d import lunar_lander
 
-from sb3_ext.wrappers.randomization import CartPoleRandomization, LunarLanderRandomization
+from sb3_ext.wrappers.randomization import (
+    CartPoleRandomization,
+    LunarLanderRandomization,
+    MountainCarRandomization,
+    PendulumRandomization,
+    randomization_for,
+)
 from sb3_ext.zoo.vec_envs import EnvConfig, choose_native
 
 
@@ -24,6 +30,77 @@ def make_lander(parameters, **kwargs):
 def test_a_named_class_says_what_it_is_made_for():
     with pytest.raises(ValueError, match="made for LunarLander, not for <CartPoleEnv"):
         LunarLanderRandomization(gym.make("CartPole-v1"), {})
+
+
+#: Of each parameter the values at the ends of what it may be, and some that it may not be
+LIMITS = {
+    "LunarLander-v3": (
+        LunarLanderRandomization,
+        {
+            "gravity": ([-12, 0], [-12.1, 0.1]),
+            "wind_power": ([0, 1000], [-0.1]),
+            "turbulence_power": ([0, 1000], [-0.1]),
+            "main_engine_power": ([0, 1000], [-0.1]),
+            "side_engine_power": ([0, 1000], [-0.1]),
+            "initial_x": ([-0.9, 0.9], [-0.91, 0.91]),
+            "initial_force": ([0, 10000], [-0.1]),
+        },
+    ),
+    "CartPole-v1": (
+        CartPoleRandomization,
+        {
+            "gravity": ([0, 1000], [-0.1]),
+            "masscart": ([0.001, 1000], [0]),
+            "masspole": ([0.001, 1000], [0]),
+            "length": ([0.001, 1000], [0]),
+            "force_mag": ([0.001, 1000], [0]),
+            "tau": ([0.001, 1000], [0]),
+            "friction": ([0, 1000], [-0.1]),
+        },
+    ),
+    "Pendulum-v1": (
+        PendulumRandomization,
+        {
+            "g": ([0, 1000], [-0.1]),
+            "m": ([0.001, 1000], [0]),
+            "l": ([0.001, 1000], [0]),
+            "max_torque": ([0.001, 2], [0, 2.1]),
+            "max_speed": ([0.001, 8], [0, 8.1]),
+            "dt": ([0.001, 1000], [0]),
+        },
+    ),
+    "MountainCar-v0": (
+        MountainCarRandomization,
+        {
+            "force": ([0.0001, 10], [0]),
+            "gravity": ([0, 10], [-0.1]),
+            "goal_position": ([-0.4, 0.6], [-0.41, 0.61]),
+            "goal_velocity": ([0, 0.07], [-0.01, 0.08]),
+            "max_speed": ([0.0001, 0.07], [0, 0.08]),
+        },
+    ),
+    "MountainCarContinuous-v0": (MountainCarRandomization, {"power": ([0.0001, 10], [0])}),
+}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "name", "possible", "impossible"),
+    [(env_id, name, *values) for env_id, (_, limits) in LIMITS.items() for name, values in limits.items()],
+)
+def test_a_parameter_may_be_what_makes_sense_for_it(env_id, name, possible, impossible):
+    wrap = LIMITS[env_id][0]
+    for value in possible:
+        wrap(gym.make(env_id), {name: value})
+    for value in impossible:
+        with pytest.raises(ValueError, match=f"{name} can't be"):
+            wrap(gym.make(env_id), {name: value})
+
+
+@pytest.mark.parametrize("env_id", LIMITS)
+def test_the_class_for_an_environment_knows_its_parameters(env_id):
+    wrap = randomization_for(gym.make(env_id))
+    assert wrap is LIMITS[env_id][0]
+    assert set(wrap.ranges) == {name for cls, limits in LIMITS.values() if cls is wrap for name in limits}
 
 
 def test_what_follows_from_the_masses_of_a_cartpole_is_kept_right():

@@ -63,7 +63,13 @@ def test_what_lies_beyond_the_bounds_is_cut_off_or_not():
     assert make_cartpole().observation(beyond)[1] == 1.0
     unclipped = ScaleObservations(gym.make("CartPole-v1"), **CARTPOLE_BOUNDS, clip=False)
     assert unclipped.observation(beyond)[1] == 2.0
-    assert unclipped.observation_space.high.tolist() == [1.0, np.inf, 1.0, np.inf]
+
+
+def test_without_clipping_only_parts_with_the_spaces_own_bounds_have_bounds():
+    env = make_env(box([0, 0, 0, 0], [1, 1, 1, 1]))
+    space = ScaleObservations(env, low={1: 0.5, 3: 0.5}, high={2: 0.5, 3: 0.6}, clip=False).observation_space
+    assert space.high.tolist() == [1.0, np.inf, np.inf, np.inf]
+    assert space.low.tolist() == [-1.0, -np.inf, -np.inf, -np.inf]
 
 
 def test_parts_of_a_dict_that_are_vectors_are_scaled():

@@ -1,5 +1,7 @@
 """Time limits and frame-skip, and what Monitor reports of them."""
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -157,6 +159,14 @@ def test_evaluation_counts_the_steps_of_the_environment_too():
 def test_a_double_skip_gets_a_warning(make):
     env = make()
     with pytest.warns(UserWarning, match="skips frames and FrameSkip skips again"):
+        FrameSkip(env, 2)
+
+
+@pytest.mark.parametrize("make", [lambda: gym.make("CartPole-v1"), lambda: gym.make("Pong-v5"), CountingEnv])
+def test_a_single_skip_gets_none(make):
+    env = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         FrameSkip(env, 2)
 
 
