@@ -44,6 +44,16 @@ def hard_bounds(name: str, model: BaseAlgorithm) -> Range:
     )
 
 
+def remember_bounds(model: BaseAlgorithm) -> None:
+    """
+    Ask the environments what they know of bounds, for a time when they are closed.
+
+    :param model: with its training environments
+    """
+    for bound in _INFER:
+        _inferred(bound, model)
+
+
 def is_within(value: float, bounds: Range) -> bool:
     """
     :param value: of a metric; NaN counts as within

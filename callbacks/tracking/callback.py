@@ -18,10 +18,11 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.logger import TensorBoardOutputFormat
 
 from sb3_ext.callbacks.alerts.callback import Alerts
+from sb3_ext.callbacks.bounds import remember_bounds
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
-from sb3_ext.callbacks.tracking.dashboard import dashboard, make_workspace
+from sb3_ext.callbacks.tracking.dashboard import SOME_ENV, dashboard, make_workspace
 from sb3_ext.callbacks.tracking.files import RunFiles
 from sb3_ext.callbacks.tracking.run_config import algorithm_name, describe_run, env_id_of, plain
 from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
@@ -99,6 +100,7 @@ class Tracking(BaseCallback):
         self._is_over = False
         self._can_upload = True
         self._has_dashboard = False
+        self._shown_env = SOME_ENV
         self._next_look = 0.0
         self._next_gradients = float("inf")
         self._alerted: dict[str, float] = {}
@@ -144,6 +146,9 @@ class Tracking(BaseCallback):
             self._files = RunFiles(folder, run, self._writer, time.time())
             _write_run_file(folder, run, algo, env_id)
         self._has_dashboard = False
+        # RL Zoo closes the environments before the run is finished
+        self._shown_env = env_id or SOME_ENV
+        remember_bounds(self.model)
 
     def _new_run(self, algo: str) -> Run:
         import wandb
@@ -235,7 +240,7 @@ class Tracking(BaseCallback):
         if not self.config.dashboard or not is_due or self._writer.rows < _ROWS_FOR_DASHBOARD:
             return
         self._has_dashboard = True
-        layout = dashboard(self._writer.names, self.model, self._writer.step_metric)
+        layout = dashboard(self._writer.names, self.model, self._writer.step_metric, self._shown_env)
         if self._files is not None:
             layout.save(self._files.folder / "dashboard.json")
         if at_the_end:

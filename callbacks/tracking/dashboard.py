@@ -29,8 +29,10 @@ from sb3_ext.runs.atomic import replacing
 if TYPE_CHECKING:
     from wandb import Run
 
-__all__ = ["Dashboard", "Panel", "Section", "dashboard", "make_workspace"]
+__all__ = ["SOME_ENV", "Dashboard", "Panel", "Section", "dashboard", "make_workspace"]
 
+#: In a title, where the environment has no id
+SOME_ENV = "its environment"
 _MAIN = "Main curves"
 #: Groups of metrics that no logger of numbers has
 _OTHER_TITLES = {"gradients": "Gradients", "weights": "Weights", "video": "Videos"}
@@ -96,11 +98,12 @@ class Dashboard:
             unfinished.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
 
-def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS) -> Dashboard:
+def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, env_id: str | None = None) -> Dashboard:
     """
     :param names: metrics that are logged
     :param model: that is training; its spaces give ranges
     :param x: name of the metric on the x axis; evaluations have their own where there is one
+    :param env_id: for the title; by default what the environment says
     """
     present = set(names)
     shown = [name for name in ordered(present) if name not in (x, TIMESTEPS, EVAL_STEP)]
@@ -120,7 +123,7 @@ def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS) ->
     for group, members in groupby(shown, key=lambda name: describe(name).group):
         title = titles.get(group, group or "Other")
         sections.append(Section(title, panels_of(members), is_open=group in _OPEN))
-    name = f"{algorithm_name(model)} on {env_id_of(model) or 'its environment'}"
+    name = f"{algorithm_name(model)} on {env_id or env_id_of(model) or SOME_ENV}"
     return Dashboard(name, x, tuple(section for section in sections if section.panels))
 
 

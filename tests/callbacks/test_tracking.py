@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import time
+import warnings
 
 import imageio
 import numpy as np
@@ -22,6 +23,7 @@ from sb3_ext import PPOExt
 from sb3_ext.callbacks.alerts.callback import Alerts
 from sb3_ext.callbacks.tracking.callback import Tracking
 from sb3_ext.runs.normalization import save_statistics
+from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
 TIMESTEPS = "time/total_timesteps"
 ROLLOUT = 128
@@ -257,6 +259,21 @@ def test_a_run_that_stays_open_for_the_final_model_goes_on_in_the_next_training(
     assert [step for step, _ in run.curve("time/last_model")] == [2 * ROLLOUT]
     assert ["Stop it." in text for _, text, _ in run.alerts].count(True) == 1
     assert run.exit_code == 0
+
+
+def test_the_dashboard_needs_no_environment_that_is_still_open(folder, tmp_path):
+    env = make_vec_env("CartPole-v1", 2, vec_env_cls=MulticoreVecEnv, vec_env_kwargs={"n_workers": 1})
+    model = PPO("MlpPolicy", env, n_steps=ROLLOUT // 2, batch_size=64, n_epochs=1, device="cpu")
+    tracking = Tracking(str(tmp_path), finish=False)
+    model.learn(2 * ROLLOUT, callback=tracking)
+    env.close()  # as RL Zoo does, before it saves the final model
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tracking.close()
+    layout = json.loads((tmp_path / "dashboard.json").read_text(encoding="utf-8"))
+    assert layout["title"] == "ppo on CartPole-v1"
+    panels = [panel for section in layout["sections"] for panel in section["panels"]]
+    assert {panel["high"] for panel in panels if panel["metrics"] == ["rollout/ep_len_mean"]} == {500.0}
 
 
 def test_an_open_run_that_reads_tensorboard_gets_what_is_missing_and_nothing_twice(folder, tmp_path):
