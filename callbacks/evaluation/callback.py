@@ -251,10 +251,14 @@ class Evaluation(EvalCallback):
         is_best = scores.mean > self.best_mean_reward
         self.best_mean_reward = max(self.best_mean_reward, scores.mean)
         self._keep(step, scores)
+        metrics = metrics_of(scores, step, self.best_mean_reward)
+        if snapshot is not None:
+            # Before it is told: an earlier result that still waits for its row is shown first
+            log_late(self.logger, metrics, self.num_timesteps)
         if self.verbose >= 1:
             tell(scores, step, is_best, is_saved=self.best_model_save_path is not None)
-        log = log_now if snapshot is None else log_late
-        log(self.logger, metrics_of(scores, step, self.best_mean_reward), self.num_timesteps)
+        if snapshot is None:
+            log_now(self.logger, metrics, self.num_timesteps)
         if self._goal is not None and self._is_training:
             self._goal.see_evaluation(scores.mean)
         go_on = self._save_best(snapshot) if is_best else True

@@ -17,6 +17,8 @@ __all__ = ["PlainLines", "plain_line"]
 
 class PlainLines:
     """
+    Rows differ in what they have: a line shows the latest value of each metric, also from rows that got no line.
+
     :param file: where the lines go
     :param every_seconds: lines are at least this far apart; one with a new alert comes at once
     :param attribute: says at which metric an alert is shown
@@ -28,6 +30,7 @@ class PlainLines:
         self._attribute = attribute
         self._written_at = -float("inf")
         self._waiting: str | None = None
+        self._values: dict[str, float | str] = {}
         self._alerts: set[str] = set()
 
     def write(self, step: int, total: int, values: Mapping[str, float | str]) -> None:
@@ -38,7 +41,8 @@ class PlainLines:
         """
         numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
         alerts = alerts_of(numbers, self._attribute)
-        self._waiting = plain_line(step, total, values, alerts)
+        self._values.update(values)
+        self._waiting = plain_line(step, total, self._values, alerts)
         ids = {rule_id for of_metric in alerts.values() for rule_id in of_metric}
         has_new, self._alerts = not ids <= self._alerts, self._alerts | ids
         if has_new or time.monotonic() - self._written_at >= self._every_seconds:
@@ -57,7 +61,7 @@ def plain_line(step: int, total: int, values: Mapping[str, float | str], alerts:
     """
     :param step: timesteps
     :param total: timesteps at the end of training
-    :param values: of the row, by name
+    :param values: the latest, by name
     :param alerts: ids by metric, as ``alerts_of`` gives them
     :return: the step, the metrics that everyone looks at, and the alerts
     """

@@ -1,6 +1,9 @@
 """Evaluation in a process of its own: of the agent as it was, without a trace when it is over."""
 
+import contextlib
+import io
 import os
+import re
 import signal
 import threading
 import time
@@ -22,6 +25,7 @@ from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.evaluation.process import EvaluationProcess, EvaluationSetup
 from sb3_ext.callbacks.evaluation.snapshot import Snapshot
 from sb3_ext.callbacks.save_normalization import SaveNormalization
+from sb3_ext.callbacks.table import Table
 from sb3_ext.runs.normalization import load_statistics
 from sb3_ext.runs.scoring import play
 from sb3_ext.wrappers.curriculum_config import read_curriculum
@@ -109,24 +113,41 @@ def test_nothing_of_the_process_is_left(trained):
     assert sorted(path.name for path in trained.folder.iterdir()) == ["best_model.zip", "evaluations.npz"]
 
 
-def test_training_goes_on_meanwhile_and_is_not_changed(capsys):
-    def train(callbacks):
-        env = make_vec_env("CartPole-v1", 2, seed=0)
-        model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, n_epochs=2, seed=0, device="cpu")
-        model.learn(2000, callback=callbacks)
-        return model.policy.state_dict()
+def train_cartpole(callbacks):
+    env = make_vec_env("CartPole-v1", 2, seed=0)
+    model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, n_epochs=2, seed=0, verbose=1, device="cpu")
+    model.learn(2000, callback=callbacks)
+    return model.policy.state_dict()
 
+
+@pytest.fixture(scope="module")
+def meanwhile():
+    """A training that goes on while evaluations run: its parameters, the evaluation, and what was printed."""
     # Chooses by chance, which here would take random numbers away from training
     evaluation = Evaluation(every=250, deterministic=False, process=True, callback_after_eval=Arrivals())
-    ours, without = train([evaluation]), train([])
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        parameters = train_cartpole([evaluation, Table(every_seconds=0)])
+    return SimpleNamespace(parameters=parameters, evaluation=evaluation, said=output.getvalue())
+
+
+def test_training_goes_on_meanwhile_and_is_not_changed(meanwhile):
+    without = train_cartpole([])
     for name in without:
-        np.testing.assert_array_equal(ours[name], without[name])
+        np.testing.assert_array_equal(meanwhile.parameters[name], without[name])
+    evaluation = meanwhile.evaluation
     steps = evaluation.evaluations_timesteps
     assert (steps[0], steps[-1]) == (250, 2048)
     assert len(steps) + evaluation.skipped == 9
     assert evaluation.callback.steps[250] > 250
-    said = capsys.readouterr().out
-    assert (f"still running: {evaluation.skipped}." in said) == (evaluation.skipped > 0)
+    assert (f"still running: {evaluation.skipped}." in meanwhile.said) == (evaluation.skipped > 0)
+
+
+def test_no_line_shows_an_older_result_than_the_one_told_before_it(meanwhile):
+    told = shown = None
+    for result, of_line in re.findall(r"episode_reward=([\d.]+)|eval/mean_reward ([\d.]+)", meanwhile.said):
+        told, shown = result or told, of_line or shown
+        assert not of_line or float(of_line) == pytest.approx(float(told), abs=0.06)
+    assert shown is not None
 
 
 @pytest.mark.parametrize("on_new_best", [None, SaveNormalization])

@@ -22,6 +22,7 @@ from sb3_ext.callbacks.rows import rows_of
 from sb3_ext.callbacks.table.callback import LiveTable, Table, TableConfig, read_table
 from sb3_ext.callbacks.table.files import LogFiles, log_files
 from sb3_ext.callbacks.table.format import format_value
+from sb3_ext.callbacks.table.plain import PlainLines
 
 SHOWN_AT = {"kl_high": "train/approx_kl", "slow": None}
 HIDDEN_CURSOR, SHOWN_CURSOR = "\x1b[?25l", "\x1b[?25h"
@@ -237,6 +238,18 @@ def test_plain_lines_can_be_rarer_but_alerts_and_the_last_row_come(judges, n_lin
     train(output, *judges, Table(every_seconds=1000))
     lines = output.getvalue().splitlines()
     assert len(lines) == n_lines and lines[-1].startswith("96 steps")
+
+
+def test_the_last_line_has_the_scores_although_its_row_does_not():
+    output = io.StringIO()
+    lines = PlainLines(output, every_seconds=1000)
+    lines.write(64, 96, {"rollout/ep_rew_mean": 20.0})
+    lines.write(96, 96, {"rollout/ep_rew_mean": 30.0, "eval/mean_reward": 450.0})
+    lines.write(96, 96, {"train/approx_kl": 0.01})
+    lines.flush()
+    first, last = output.getvalue().splitlines()
+    assert first == "64 steps (67%) | ep_rew_mean 20.00"
+    assert last == "96 steps (100%) | ep_rew_mean 30.00 | eval/mean_reward 450.0 | approx_kl 0.0100"
 
 
 @pytest.mark.parametrize("live", [True, False])
