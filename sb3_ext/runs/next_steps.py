@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,7 +127,7 @@ def suggestions(run: Run) -> list[str]:
         said += _when_reached(run)
     elif any(alert.get("id") in _NO_SIGNAL for alert in alerts):
         pass  # whatever the score does, it is not learned
-    elif run.training.get("state") not in ("failed", "interrupted"):
+    elif run.training.get("state") not in ("failed", "interrupted", "running"):
         said += _when_not_reached(run, trend, bool(alerts))
     for alert in alerts[:5]:
         advice = str(alert.get("advice") or "no advice").rstrip(". ")
@@ -144,11 +145,17 @@ def _about_end(run: Run) -> list[str]:
     state = run.training.get("state")
     if state == "failed":
         return [f"The training failed: `{run.training.get('error') or 'the error is not known'}`. Repair that first."]
-    if state != "interrupted":
-        return []
     left = (run.planned_steps or 0) - (run.steps or 0)
-    command = _go_on(run, left) if left > 0 else None
-    return [f"It was interrupted with {number(left)} steps to go. Go on: {command}"] if command else []
+    if state == "interrupted" and left > 0 and (command := _go_on(run, left, run.final_model)):
+        return [f"It was interrupted with {number(left)} steps to go. Go on: {command}"]
+    if state == "running":
+        # RL Zoo saves the final model at the end
+        models = [path for path in run.folder.glob("[!.]*.zip") if path.is_file()]
+        saved = sorted(models, key=lambda path: path.stat().st_mtime_ns)
+        command = _go_on(run, left, saved[-1]) if saved and left > 0 else None
+        then = f"go on from its latest model: {command}" if command else "start it again."
+        return [f"It has not ended. If its process was killed (out of memory, `kill -9`, a power cut), {then}"]
+    return []
 
 
 def _about_broken_numbers(run: Run) -> list[str]:
@@ -198,7 +205,7 @@ def _when_not_reached(run: Run, trend: Trend | None, has_alerts: bool) -> list[s
     if trend.kind == "rising":
         more = run.planned_steps or run.steps or 0
         longer = train_command(run, n_timesteps=2 * more)
-        command = _go_on(run, more)
+        command = _go_on(run, more, run.final_model)
         commands = (
             f" Train longer. Go on from its end: {command} (schedules start over); or from the start, so that they are "
             f"stretched: {_code(longer)}"
@@ -276,8 +283,7 @@ def _last_score(run: Run) -> float | None:
     return None if run.score is None or not len(run.score.values) else float(run.score.values[-1])
 
 
-def _go_on(run: Run, steps: int) -> str | None:
-    model = run.final_model
+def _go_on(run: Run, steps: int, model: Path | None) -> str | None:
     if model is None:
         return None
     command = train_command(run, trained_agent=shown_path(model), n_timesteps=steps)

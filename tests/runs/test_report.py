@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 import re
 import shlex
 import shutil
@@ -269,6 +270,26 @@ def zoo_run(folder, scores=None, n_timesteps=100_000, **args):
 def test_what_to_try_next_follows_from_the_curve(tmp_path, scores, said):
     part = part_of(make_report(zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", scores)), "What to try next")
     assert all(words in part for words in said), part
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ((), "a power cut), start it again."),
+        (("best_model", "last_model"), "-i {folder}/last_model.zip"),
+        (("last_model", "rl_model_40000_steps"), "-i {folder}/rl_model_40000_steps.zip"),
+    ],
+)
+def test_a_training_that_was_killed_is_told_and_how_to_go_on(tmp_path, models, said):
+    folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", np.linspace(20, 300, 50))
+    (folder / "training.json").write_text(json.dumps({"state": "running", "steps": 40_000, "total_timesteps": 100_000}))
+    for age, name in enumerate(models):
+        (folder / f"{name}.zip").touch()
+        os.utime(folder / f"{name}.zip", (age, age))
+    part = part_of(make_report(folder), "What to try next")
+    assert part.startswith("1. It has not ended. If its process was killed")
+    assert said.format(folder=folder) in part and ("-n 60000" in part) == bool(models)
+    assert "still rising" not in part
 
 
 def test_nan_is_told_with_the_step_where_it_began(tmp_path):
