@@ -25,6 +25,9 @@ __all__ = [
     "provide_generate_metadata",
 ]
 
+#: Without the variable, the download refuses to start
+_CAUTION = """# TRUST_REMOTE_CODE lets the download run code of whoever published it: only set it for people you trust
+TRUST_REMOTE_CODE=True """
 # An import statement would give the function of the same name, which hides the module in its package.
 hub_upload: Any = import_module("huggingface_sb3.push_to_hub")
 
@@ -51,10 +54,7 @@ def let_cards_name_this_package() -> None:
         if data["model-index"][0]["name"] in {class_name for _, class_name in ALGORITHMS.values()}:
             card = Path(local_path)
             text = card.read_text(encoding="utf-8").replace("pip install rl_zoo3", "pip install sb3-ext")
-            # Without the variable, the download refuses to start
-            text = text.replace(
-                "python -m rl_zoo3.load_from_hub", "TRUST_REMOTE_CODE=True python -m rl_zoo3.load_from_hub"
-            )
+            text = text.replace("python -m rl_zoo3.load_from_hub", f"{_CAUTION}python -m rl_zoo3.load_from_hub")
             card.write_text(text, encoding="utf-8")
             data = {**data, "tags": [*data["tags"], "sb3-ext"]}
         metadata_save(local_path, data)

@@ -118,6 +118,8 @@ def test_the_card_of_our_agent_says_what_to_install(pushed):
     card = pushed["README.md"].decode()
     assert "pip install sb3-ext" in card and "pip install rl_zoo3" not in card
     assert "sb3-ext" in yaml.safe_load(card.split("---\n")[1])["tags"]
+    commands = [index for index, line in enumerate(card.splitlines()) if "rl_zoo3.load_from_hub" in line]
+    assert commands and all("only set it for people you trust" in card.splitlines()[index - 1] for index in commands)
 
 
 def test_an_agent_without_statistics_comes_back_and_plays(hub, logs, pushed, tmp_path):
