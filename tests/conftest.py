@@ -84,13 +84,13 @@ def closing():
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
-    """The built wheel, once for all processes of a test run."""
+    """The wheel, built from the source distribution, once for all processes of a test run."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # which the processes have in common
     with FileLock(folder / "wheel.lock"):
         if not list(folder.glob("*.whl")):
-            command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, PROJECT]
+            command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, PROJECT]
             subprocess.run(command, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     return wheel

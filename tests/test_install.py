@@ -1,9 +1,14 @@
 """What an install brings, what it costs at start-up, and that it leaves nothing behind."""
 
 import json
+import os
+import tarfile
+import zipfile
+from pathlib import Path
 
 import pytest
 import torch as th
+from conftest import PROJECT
 from wheel_env import WheelEnv
 
 TRAIN_PPO = "-m rl_zoo3.train --algo ppo --env CartPole-v1 -n 1024 --seed 5 --eval-freq -1 --num-threads 1".split()
@@ -32,6 +37,17 @@ assert hyperparams_file("ppo_ext").is_file() and hyperparams_file("reinforce").i
         path.name for path in wheel_env.site_packages.glob("*")
     }
     assert (wheel_env.site_packages / "sb3_ext" / "py.typed").is_file()
+
+
+def test_the_source_distribution_has_all_of_the_package_and_no_tests(wheel):
+    """The wheel is built from it."""
+    with tarfile.open(next(wheel.parent.glob("*.tar.gz"))) as source, zipfile.ZipFile(wheel) as built:
+        names = {name.partition("/")[2] for name in source.getnames()}
+        packed = {name for name in built.namelist() if name.startswith("sb3_ext/")}
+    assert {"setup.py", "constraints.txt", "sb3_ext_autoload.pth", "CHANGELOG.md"} <= names
+    assert not [name for name in names if name.startswith(("tests", "scripts"))]
+    files = [Path(folder, name) for folder, _, some in os.walk(PROJECT / "sb3_ext", followlinks=True) for name in some]
+    assert packed == {file.relative_to(PROJECT).as_posix() for file in files if file.suffix != ".pyc"}
 
 
 def test_starting_python_loads_nothing_but_the_hook(wheel_env, tmp_path):
