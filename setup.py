@@ -1,6 +1,17 @@
-"""Metadata is in setup.cfg; this file only carries the autoload hook into editable installs too."""
+"""Metadata is in setup.cfg. This file refuses checkouts without links, and carries the hook into editable installs."""
+
+import sys
+from pathlib import Path
 
 import setuptools
+
+for name in ("callbacks", "hyperparams", "wrappers"):
+    if not (Path(__file__).parent / "sb3_ext" / name).is_dir():
+        sys.exit(
+            f"sb3_ext/{name} must be a symbolic link to {name}/; this checkout has a text file there, as clones on "
+            "Windows do. Switch on developer mode in Windows, then run `git config core.symlinks true` and "
+            "`git checkout -- sb3_ext`, or install a release: `pip install sb3-ext`."
+        )
 
 
 class Distribution(setuptools.Distribution):

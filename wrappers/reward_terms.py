@@ -9,13 +9,12 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, SupportsFloat
+from typing import Any, ClassVar, NamedTuple, Self, SupportsFloat
 
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.monitor import Monitor
-from typing_extensions import Self
 
 from sb3_ext.common.names import check_keywords, nearest
 from sb3_ext.common.options import read_number

@@ -173,9 +173,9 @@ def _read_bounds(name: str, written: Bounds, own: np.ndarray) -> np.ndarray:
         entries = np.asarray(written, dtype=object)
         if entries.shape != own.shape:
             raise ValueError(f"{name} has entries for {entries.shape}, but the observation is {own.shape}.")
-        for index, value in np.ndenumerate(entries):
+        for place, value in np.ndenumerate(entries):
             if value is not None:
-                bounds[index] = read_number(f"{name}[{_written(index)}]", value)
+                bounds[place] = read_number(f"{name}[{_written(place)}]", value)
         return bounds
     return np.full_like(bounds, read_number(name, written))
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from typing_extensions import Self
 
 from sb3_ext.callbacks.alerts.config import AlertsConfig, read_alerts
 from sb3_ext.callbacks.alerts.finite import (

@@ -8,12 +8,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
-from typing_extensions import Self
 
 from sb3_ext.callbacks.evaluation.background import BackgroundEvaluation
 from sb3_ext.callbacks.evaluation.config import EvaluationConfig, config_of

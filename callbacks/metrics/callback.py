@@ -167,7 +167,7 @@ class Metrics(BaseCallback):
         rewards = self.locals.get("rewards")
         if rewards is not None:  # ARS tells nothing of its steps
             self._rewards.add(rewards)
-            self._episodes += np.count_nonzero(self.locals["dones"])
+            self._episodes += int(np.count_nonzero(self.locals["dones"]))
         return True
 
     def _on_rollout_start(self) -> None:

@@ -245,7 +245,7 @@ class Table(BaseCallback):
 
     def _on_step(self) -> bool:
         if self.table is not None:
-            self._episodes += np.count_nonzero(self.locals.get("dones", ()))
+            self._episodes += int(np.count_nonzero(self.locals.get("dones", ())))
             if time.perf_counter() >= self.table.draw_at:
                 self.table.draw()
         return True

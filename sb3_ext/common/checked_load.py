@@ -6,11 +6,10 @@ import inspect
 import io
 import json
 import zipfile
-from typing import Any
+from typing import Any, Self
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.save_util import open_path
-from typing_extensions import Self
 
 from sb3_ext.common.names import check_keywords
 

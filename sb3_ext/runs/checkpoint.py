@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,7 @@ def write_record(checkpoint: Checkpoint, step: int, algorithm: str, metrics: Map
         "algorithm": algorithm,
         "model": checkpoint.model.name,
         "statistics": statistics.name if statistics.is_file() else None,
-        "saved_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "saved_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "metrics": {name: metric.value if math.isfinite(metric.value) else None for name, metric in metrics.items()},
         "metric_steps": {name: metric.step for name, metric in metrics.items()},
     }

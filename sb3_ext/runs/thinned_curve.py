@@ -84,7 +84,8 @@ class ThinnedCurve:
         self._look_for_extremes(indices, steps, values)
         while self._n_kept > self._max_points:
             self._every *= 2
-            self._kept = [tuple(array[::2].copy() for array in self._merged())]
+            places, kept_steps, kept_values = (array[::2].copy() for array in self._merged())
+            self._kept = [(places, kept_steps, kept_values)]
             self._n_kept = len(self._kept[0][0])
 
     def series(self) -> Series:

@@ -1,13 +1,11 @@
-"""MinAtar's games, where its package is installed."""
+"""MinAtar's games."""
 
+import sys
 import warnings
 
 import gymnasium as gym
 import numpy as np
 import pytest
-
-pytest.importorskip("minatar")
-
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordVideo
 from minatar import Environment
@@ -94,3 +92,10 @@ def test_a_video_is_recorded(tmp_path):
 def test_policies_learn_from_it(observe, policy, policy_kwargs):
     env = make_vec_env("MinAtar/Asterix-v1", 2, seed=0, env_kwargs={"observe": observe})
     PPOExt(policy, env, n_steps=16, batch_size=16, n_epochs=1, policy_kwargs=policy_kwargs, device="cpu").learn(64)
+
+
+def test_without_its_package_there_are_no_ids_and_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "minatar", None)
+    assert register_minatar() == []
+    with pytest.raises(gym.error.DependencyNotInstalled, match="pip install minatar"):
+        MinAtarEnv("breakout")

@@ -1,6 +1,5 @@
 """Every environment that our hyperparameter files or this package name can be made, played, seeded and learned from."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import gymnasium as gym
@@ -17,8 +16,6 @@ from sb3_ext import PPOExt
 from sb3_ext.envs import OUR_IDS
 
 GENERAL = ("default", "atari")
-#: Ids of packages that are not required
-OPTIONAL = {"MinAtar/": "minatar"}
 N_STEPS = 4
 
 
@@ -36,9 +33,6 @@ ENVIRONMENTS = env_kwargs_by_id()
 
 
 def make(env_id):
-    for prefix, package in OPTIONAL.items():
-        if env_id.startswith(prefix) and find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
     try:
         return gym.make(env_id, **ENVIRONMENTS.get(env_id, {}))
     except (gym.error.DependencyNotInstalled, ModuleNotFoundError) as error:

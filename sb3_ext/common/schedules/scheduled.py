@@ -8,12 +8,11 @@ What SB3 takes as a schedule itself (``learning_rate``, ``clip_range``, ``clip_r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import FloatSchedule
-from typing_extensions import Self
 
 from sb3_ext.common.schedules.kinds import Constant, Schedule
 from sb3_ext.common.schedules.parsing import parse_schedule
