@@ -18,6 +18,7 @@ from small_training import TINY, make_model
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.monitor import load_results
 
 from sb3_ext.callbacks.report import Report
 from sb3_ext.cli import report as report_command
@@ -224,6 +225,8 @@ def test_monitor_files_alone_give_the_score(tmp_path):
     scores = [score for _, score in seen]
     expected = [np.mean(scores[max(0, end - 100) : end]) for end in range(1, len(scores) + 1)]
     np.testing.assert_allclose(run.score.values, expected)
+    assert run.steps == seen[-1][0]
+    assert run.seconds == max(load_results(str(folder))["t"].dropna())
     report = make_report(folder)
     assert report.startswith("# Training on CartPole-v1: CartPole-v1_3\n")
     for missing in ("`training.json` is missing", "no `progress.json`", "no `evaluations.npz`", "no `alerts.json`"):
@@ -363,6 +366,33 @@ def test_a_config_cannot_run_code(tmp_path):
     (folder / "CartPole-v1" / "config.yml").write_text(f"!!python/object/apply:os.system ['touch {tmp_path}/ran']\n")
     make_report(folder)
     assert not (tmp_path / "ran").exists()
+
+
+def test_objects_in_a_config_are_shown_as_what_they_were_made_from(tmp_path):
+    folder = zoo_run(tmp_path / "CartPole-v1_1")
+    objects = """
+    of_mapping: !!python/object:my.Thing {size: 3, parts: [a, b]}
+    of_sequence: !!python/object/apply:my.make [1, {x: 2}]
+    name: !!python/name:torch.nn.ReLU ''
+    """
+    (folder / "CartPole-v1" / "config.yml").write_text(objects)
+    expected = {"of_mapping": {"size": 3, "parts": ["a", "b"]}, "of_sequence": [1, {"x": 2}], "name": "torch.nn.ReLU"}
+    assert read_run(folder).config == expected
+
+
+def test_what_is_not_known_of_a_run_is_said(tmp_path):
+    (tmp_path / "training.json").write_text("{}")
+    report = make_report(tmp_path)
+    assert "after an unknown number of steps" in report
+    assert "Missing: there is no `args.yml` or `command.txt`" in report
+    known = make_report(zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1"))
+    assert "unknown number of steps" not in known and "Missing: there is no `args.yml`" not in known
+
+
+def test_a_score_that_only_falls_made_no_way(tmp_path):
+    for name, scores, makes_way in (("rises", [1, 5, 9], True), ("falls", [9, 5, 1], False)):
+        part = part_of(make_report(zoo_run(tmp_path / name, np.array(scores, dtype=float))), "Sample efficiency")
+        assert ("90 % of the way" in part) == makes_way
 
 
 def test_off_policy_algorithms_have_reports_too(tmp_path):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sb3_ext.runs.text_charts import chart, compact, markdown_table, number, sample_points, sparkline
+from sb3_ext.runs.text_charts import _n_bins, chart, compact, markdown_table, number, sample_points, sparkline
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -58,6 +58,22 @@ def test_what_is_not_evenly_spaced_is_placed_by_its_step():
     text = chart([0, 10, 20, 30, 1000], [5.0, 5.0, 5.0, 5.0, 9.0], width=5, height=4)
     drawn = heights(text)
     assert drawn[0] > 0 and drawn[-1] > drawn[0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "n_columns"),
+    [
+        (range(30), 30),
+        # One span more would have points in less than four fifths of all
+        ([*range(10), 20], 5),
+        # At least a third of the points
+        ([*range(29), 10_000], 10),
+    ],
+    ids=["even", "a gap", "far away"],
+)
+def test_most_columns_have_points(steps, n_columns):
+    steps = np.array(steps)
+    assert _n_bins(steps, len(steps)) == n_columns
 
 
 def test_nan_is_marked_and_counted_and_hides_nothing_else():
