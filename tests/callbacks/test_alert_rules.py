@@ -314,6 +314,12 @@ def test_a_lucky_first_episode_is_not_what_was_lost():
     assert fired_rows("reward_drop", row) == []
 
 
+def test_little_that_was_learned_is_not_called_lost():
+    """The way to the threshold is 455."""
+    assert fired_rows("reward_drop", lambda i: score(20 + 80 * (50 <= i < 120))) == []
+    assert fired_rows("reward_drop", lambda i: score(20 + 100 * (50 <= i < 120)))
+
+
 def test_alerts_are_shown_at_their_metric():
     assert metric_of("kl_high") == metric_of("alert/kl_high") == "train/approx_kl"
     assert metric_of("of_a_user") is None

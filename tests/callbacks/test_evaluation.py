@@ -39,6 +39,7 @@ def make_evaluation(folder=None, env=None, **options):
         (3, {"every": 100, "warmup": 150}, [201, 300]),
         (3, {"every": 100, "warmup": 200}, [201, 300]),
         (3, {"every": 2, "warmup": 376}, [378, 381, 384]),
+        (1, {"every": 1, "warmup": 382}, [382, 383, 384]),
     ],
 )
 def test_it_is_due_by_timesteps_whatever_the_number_of_environments(n_envs, options, steps):

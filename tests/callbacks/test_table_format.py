@@ -3,11 +3,13 @@
 import math
 
 import pytest
+from rich.text import Text
 
 from sb3_ext.callbacks.catalogue import MetricInfo, describe, ordered
 from sb3_ext.callbacks.table.format import arrow, clock, format_value, sparkline, trend
 from sb3_ext.callbacks.table.layout import fit
 from sb3_ext.callbacks.table.state import TableState, alerts_of
+from sb3_ext.callbacks.table.view import _beside
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,11 @@ def test_an_arrow_shows_a_change_that_can_be_seen():
 )
 def test_a_sparkline_goes_from_the_lowest_to_the_highest_value(values, width, line):
     assert sparkline(values, width) == line
+
+
+def test_columns_stand_below_each_other():
+    lines = [_beside([Text("ab"), Text("c")], 5), _beside([None, Text("c")], 5), _beside([Text("longer"), Text("c")], 5)]
+    assert [line.plain for line in lines] == ["ab     c", "       c", "longer  c"]
 
 
 def test_what_fits_is_chosen_by_priority_and_stays_in_order():

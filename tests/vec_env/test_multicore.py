@@ -146,6 +146,12 @@ def test_calls_reach_the_environments_of_their_indices_in_order(closing):
         vec_env.get_attr("flavour", 6)
 
 
+def test_functions_can_be_sent_both_ways(closing):
+    vec_env = closing(MulticoreVecEnv(make_fns(n_envs=3), n_workers=2, start_method="fork"))
+    vec_env.set_attr("paint", lambda colour: f"dark {colour}")
+    assert [paint("red") for paint in vec_env.get_attr("paint")] == ["dark red"] * 3
+
+
 def test_images_come_in_the_order_of_the_environments(closing):
     vec_env = closing(MulticoreVecEnv(make_fns(n_envs=4), n_workers=2, start_method="fork"))
     for index in range(4):
