@@ -76,7 +76,8 @@ def train(mode: str, args: argparse.Namespace, seed: int) -> Run:
         evaluation = None
         if mode != "none":
             options = {"every": args.every, "episodes": args.episodes, "process": mode == "process"}
-            evaluation = Evaluation(make_env=MakeEnv(args.env), folder=folder, verbose=0, **options)
+            # Speed without waiting is what is measured
+            evaluation = Evaluation(make_env=MakeEnv(args.env), folder=folder, verbose=0, busy="skip", **options)
             callbacks.append(evaluation)
         model.learn(args.steps, callback=callbacks)
         end = time.perf_counter()
@@ -118,7 +119,7 @@ class Rollouts(BaseCallback):
 def within(args: argparse.Namespace) -> None:
     """One training: its rollouts beside an evaluation, and those without."""
     with tempfile.TemporaryDirectory() as folder, make_model(args.algo, args.env, {}, seed=1) as model:
-        options = {"every": args.every, "episodes": args.episodes, "process": True}
+        options = {"every": args.every, "episodes": args.episodes, "process": True, "busy": "skip"}
         evaluation = Evaluation(make_env=MakeEnv(args.env), folder=folder, verbose=0, **options)
         rollouts = Rollouts(evaluation)
         model.learn(args.steps, callback=[evaluation, rollouts])

@@ -94,7 +94,12 @@ class CheckpointRecorder:
         self._background.submit(checkpoint.name, record, job)
 
     def tell_news(self) -> None:
-        """Warn of what failed. Takes no time when there is nothing new."""
+        """Warn of what failed or was left out. Takes no time when there is nothing new."""
+        if self._background.n_dropped:
+            self._warn(
+                "Recording can't keep up: checkpoints that are replaced by newer ones while they wait have no table or "
+                "video. Save less often (every), or switch the video off (video: false)."
+            )
         for outcome in self._background.outcomes():
             self._tell(outcome)
 
@@ -140,10 +145,7 @@ class CheckpointRecorder:
         n_dropped = self._background.n_dropped
         if n_dropped:
             self._background.n_dropped = 0
-            self._warn(
-                f"{n_dropped} checkpoints have no table or video: those before them were still being recorded. Save "
-                "less often (every), or switch the video off."
-            )
+            self._warn(f"{n_dropped} checkpoints have no table or video: those before them were still being recorded.")
         self._background.close()
         self._background.outcomes()
 

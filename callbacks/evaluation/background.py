@@ -15,6 +15,11 @@ from sb3_ext.runs.scoring import Scores
 
 __all__ = ["BackgroundEvaluation"]
 
+#: Seconds that training may wait for an evaluation without a word
+_SHORT_WAIT = 5.0
+#: Seconds that it waits at most, beside three times what the last evaluation took
+_PATIENCE = 60.0
+
 
 class BackgroundEvaluation:
     """
@@ -36,6 +41,9 @@ class BackgroundEvaluation:
         self._process: EvaluationProcess | None = None
         #: What is being evaluated
         self.pending: Snapshot | None = None
+        #: Seconds after which a process that is waited for is done without
+        self.patience = _PATIENCE
+        self._is_behind = False
         try:
             make_env = make_env or EnvRecipe.of(env, env.num_envs, model.seed)
             gamma = getattr(model, "gamma", None)
@@ -83,7 +91,44 @@ class BackgroundEvaluation:
         if scores is None:
             scores = snapshot.score(self._algorithm, self._env, self._score_agent)
         self.pending = None
+        self.patience = _PATIENCE + 3 * scores.seconds
         return snapshot, scores
+
+    def catch_up(self) -> tuple[Snapshot, Scores]:
+        """As :meth:`collect_anyway`, when the next evaluation is due; a wait that can be felt is announced."""
+        try:
+            return self.collect(_SHORT_WAIT)
+        except TimeoutError:
+            self.warn_behind("Training waits for it", "set busy: skip")
+            return self.collect_anyway()
+
+    def collect_anyway(self) -> tuple[Snapshot, Scores]:
+        """As :meth:`collect`, but evaluate here, now and from now on, when that takes longer than :attr:`patience`."""
+        assert self.pending is not None
+        try:
+            return self.collect(self.patience)
+        except TimeoutError:
+            _warn(f"The evaluation process did not finish step {self.pending.step:,} within {self.patience:.0f} s.")
+            self._end_process()
+            return self.collect()
+
+    def warn_behind(self, what: str, otherwise: str) -> None:
+        """
+        Say once that the process falls behind.
+
+        :param what: is done about it
+        :param otherwise: what to set to have something else done
+        """
+        assert self.pending is not None
+        if self._is_behind:
+            return
+        self._is_behind = True
+        warnings.warn(
+            f"The evaluation of step {self.pending.step:,} is still running, and the next one is due. {what}, now and "
+            "when it happens again. Evaluate less often (every), play fewer episodes, leave a core to the evaluation "
+            f"process, or {otherwise}.",
+            stacklevel=2,
+        )
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
@@ -98,5 +143,5 @@ class BackgroundEvaluation:
             self._process = None
 
 
-def _warn(error: Exception) -> None:
+def _warn(error: Exception | str) -> None:
     warnings.warn(f"{error}\nEvaluation goes on in the process of the training, which waits for it.", stacklevel=3)

@@ -28,9 +28,8 @@ __all__ = ["Evaluation"]
 
 _EVERY = 10_000
 _EPISODES = 5
-#: Seconds to wait for an evaluation at the end of a training, beside three times what the last one took; and at the end
-#: of one that was interrupted
-_PATIENCE, _PATIENCE_AFTER_INTERRUPT = 120.0, 10.0
+#: Seconds to wait for an evaluation at the end of a training that was interrupted
+_PATIENCE_AFTER_INTERRUPT = 10.0
 
 
 class Evaluation(EvalCallback):
@@ -99,7 +98,6 @@ class Evaluation(EvalCallback):
         self._folder: SnapshotFolder | None = None
         self._is_training = self._ends_here = False
         self._due = math.inf
-        self._seconds = 0.0
 
     @classmethod
     def from_stock(
@@ -186,7 +184,7 @@ class Evaluation(EvalCallback):
             if goal.has_begun and not had_begun:
                 self._due = max(self.num_timesteps, self.config.warmup)
         if self._background is not None and self._background.has_answer():
-            go_on = self._collect(self._background)
+            go_on = self._report_late(*self._background.collect())
         if self.num_timesteps >= self._due:
             go_on = self._evaluate() and go_on
         if goal.reached is not None and self.verbose >= 1:
@@ -201,9 +199,10 @@ class Evaluation(EvalCallback):
         background = self._background
         if background is not None and background.pending is not None:
             if self.config.busy == "skip":
+                background.warn_behind("The new one is left out", "set busy: wait")
                 self.skipped += 1
                 return True
-            go_on = self._collect(background)
+            go_on = self._report_late(*background.catch_up())
         if background is not None and background.works:
             self._request(background)
             return go_on
@@ -231,8 +230,7 @@ class Evaluation(EvalCallback):
         stage = self.eval_env.get_attr("stage", 0)[0] if self.eval_env.has_attr("stage") else None
         background.request(self._snapshots.take(self.model, stage))
 
-    def _collect(self, background: BackgroundEvaluation, timeout: float | None = None) -> bool:
-        snapshot, scores = background.collect(timeout)
+    def _report_late(self, snapshot: Snapshot, scores: Scores) -> bool:
         try:
             return self._report(snapshot.step, scores, snapshot)
         finally:
@@ -246,7 +244,6 @@ class Evaluation(EvalCallback):
         :return: whether the callbacks that are called want to go on
         """
         self.last_step, self.last_mean_reward = step, scores.mean
-        self._seconds = scores.seconds
         is_best = scores.mean > self.best_mean_reward
         self.best_mean_reward = max(self.best_mean_reward, scores.mean)
         self._keep(step, scores)
@@ -314,25 +311,25 @@ class Evaluation(EvalCallback):
     def _finish(self) -> None:
         """Wait for what is running, and evaluate the last weights."""
         is_complete = self._ends_here or self.num_timesteps >= self.model._total_timesteps
-        patience = _PATIENCE + 3 * self._seconds if is_complete else _PATIENCE_AFTER_INTERRUPT
         if self._background is not None and self._background.pending is not None:
-            self._wait(self._background, patience)
+            self._wait(self._background, is_complete)
         if not (is_complete and self.config.evaluates_at_end) or self.last_step == self.num_timesteps:
             return
         background = self._background
         if background is not None and background.works:
             self._request(background)
-            self._wait(background, patience)
+            self._wait(background, is_complete)
         elif background is not None or not self.config.process:
             self._evaluate_here()
 
-    def _wait(self, background: BackgroundEvaluation, patience: float) -> None:
+    def _wait(self, background: BackgroundEvaluation, is_complete: bool) -> None:
         assert background.pending is not None
         step = background.pending.step
+        patience = background.patience if is_complete else _PATIENCE_AFTER_INTERRUPT
         if self.verbose >= 1 and not background.has_answer():
             print(f"Waiting for the evaluation of step {step:,}, up to {patience:.0f} s (Ctrl-C: without it)")
         try:
-            self._collect(background, patience)
+            self._report_late(*(background.collect_anyway() if is_complete else background.collect(patience)))
         except (TimeoutError, KeyboardInterrupt) as reason:
             why = f"it took longer than {patience:.0f} s" if isinstance(reason, TimeoutError) else "interrupted"
             warnings.warn(f"The evaluation of step {step:,} is left out: {why}.", stacklevel=2)

@@ -53,8 +53,8 @@ class EvaluationConfig:
         of the last 100 training episodes (``rollout``), or nothing (``never``)
     :param window: how many evaluations that mean is of
     :param process: evaluate in a process of its own, while training goes on
-    :param busy: what to do when that process is still at work when the next evaluation is due: ``skip`` the new one, or
-        ``wait``
+    :param busy: what to do when that process is still at work when the next evaluation is due: ``wait`` for it, and
+        evaluate in this process from then on if it takes far too long; or ``skip`` the new one
     :param final: whether to evaluate the last weights when training ends; ``None``: with ``process`` only
     """
 
@@ -68,7 +68,7 @@ class EvaluationConfig:
     stop: str = "never"
     window: int = 3
     process: bool = False
-    busy: str = "skip"
+    busy: str = "wait"
     final: bool | None = None
 
     @property

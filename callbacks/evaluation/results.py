@@ -114,7 +114,4 @@ def tell_skipped(skipped: int) -> None:
     """
     :param skipped: how many evaluations were left out
     """
-    print(
-        f"Evaluations that were left out, because the one before was still running: {skipped}. Evaluate less often, or "
-        "fewer episodes, or set busy: wait."
-    )
+    print(f"Evaluations that were left out, because the one before was still running: {skipped}.")

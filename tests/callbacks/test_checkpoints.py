@@ -214,8 +214,19 @@ def test_a_training_that_breaks_off_leaves_its_last_model(tmp_path, what, error)
     checkpoints.close(caught.value)
     assert Checkpoint(tmp_path, LAST).step == 101
     assert steps(tmp_path) == [50, 100]
-    assert not process.is_busy
+    assert process.wait(60)
     assert not list(tmp_path.rglob(".unfinished*"))
+
+
+def test_recording_that_cant_keep_up_is_reported_when_it_happens(tmp_path):
+    early = []
+    with pytest.warns(UserWarning, match="checkpoints have no table or video") as warned:
+        look = At(65, lambda model: early.extend(str(warning.message) for warning in warned))
+        checkpoints = Checkpoints(str(tmp_path), DriftingEnv, every=4, video=False, wait=0)
+        make_model().learn(66, callback=[checkpoints, look])
+    assert len(early) == 1
+    assert early[0].startswith("Recording can't keep up")
+    assert sum("keep up" in str(warning.message) for warning in warned) == 1
 
 
 def test_a_broken_model_does_not_take_the_place_of_the_last_good_one(tmp_path):
