@@ -266,7 +266,9 @@ class Metrics(BaseCallback):
         observations = collected.observations
         compares = buffer is not None and collected.n_axes == 2 and collected.n_envs > 1
         if compares and isinstance(observations, np.ndarray) and "rollout/env_diversity" not in values:
-            metrics["rollout/env_diversity"] = env_diversity(observations)
+            diversity = env_diversity(observations)
+            if diversity is not None:
+                metrics["rollout/env_diversity"] = diversity
         return metrics
 
     def _record_histogram(self, name: str, numbers: np.ndarray) -> None:

@@ -15,13 +15,13 @@ _MAX_STEPS, _MAX_FEATURES = 32, 256
 _ENOUGH_PAIRS, _MAX_ENVS = 10, 16
 
 
-def env_diversity(observations: np.ndarray) -> float:
+def env_diversity(observations: np.ndarray) -> float | None:
     """
     Share of the observations' variance that lies between environments at the same step.
 
     :param observations: those of a rollout: steps, environments, and the observation's own axes
     :return: 0 when all environments are the same at every step, about 1 when an environment's observation says nothing
-        of the others'
+        of the others'; ``None`` when no observation differs from another, as in a bandit: that says nothing
     """
     n_steps, n_envs = observations.shape[:2]
     steps = np.linspace(0, n_steps - 1, min(n_steps, _MAX_STEPS)).astype(int)
@@ -32,7 +32,7 @@ def env_diversity(observations: np.ndarray) -> float:
     total = between + _mean_squares(means - np.add.reduce(means, axis=0) / len(means))
     varies = total > 1e-12
     if not varies.any():
-        return 0.0
+        return None
     # An unbiased estimate: n environments that are independent have only (n - 1) / n of the variance among them
     share = between[varies] / total[varies] * n_envs / max(n_envs - 1, 1)
     return float(np.clip(share.mean(), 0.0, 1.0))
@@ -55,8 +55,8 @@ def warn_if_copies(observations: np.ndarray, actions: np.ndarray, episode_starts
     """
     n_envs = observations.shape[1]
     flat = observations[:_MAX_STEPS].reshape(min(len(observations), _MAX_STEPS), n_envs, -1)
-    if n_envs < 2 or not np.all(flat[0] == flat[0, :1]):
-        return
+    if n_envs < 2 or not np.all(flat[0] == flat[0, :1]) or np.all(flat == flat[0, 0]):
+        return  # what never changes, as in a bandit, says nothing about its environments
     n_pairs, n_equal = 0, 0
     for one, other in itertools.combinations(range(min(n_envs, _MAX_ENVS)), 2):
         # As long as two environments have done the same, they should be in the same state

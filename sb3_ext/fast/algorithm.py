@@ -54,7 +54,9 @@ class FastAlgorithm(ExtAlgorithm):
         if isinstance(buffer.observations, dict):
             return
         self._warn_if_envs_are_copies(buffer)
-        self.logger.record("rollout/env_diversity", env_diversity(buffer.observations))
+        diversity = env_diversity(buffer.observations)
+        if diversity is not None:
+            self.logger.record("rollout/env_diversity", diversity)
 
     @property
     def fast_policy(self) -> FastPolicy | None:

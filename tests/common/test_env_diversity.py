@@ -6,9 +6,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from recorded_training import record
+from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 
+import sb3_ext.envs  # noqa: F401  registers Bandit-v0
 from sb3_ext import REINFORCE, A2CExt, MaskablePPOExt, PPOExt, RecurrentPPOExt
+from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.common.env_diversity import env_diversity, warn_if_copies
 from sb3_ext.fast.algorithm import FastAlgorithm
 
@@ -53,8 +57,20 @@ def test_one_environment_has_no_diversity():
     assert env_diversity(np.random.default_rng(0).normal(size=(50, 1, 3))) == 0.0
 
 
-def test_what_never_changes_has_no_diversity():
-    assert env_diversity(np.ones((10, 4, 3))) == 0.0
+def test_what_never_changes_says_nothing_about_diversity():
+    assert env_diversity(np.ones((10, 4, 3))) is None
+
+
+@pytest.mark.parametrize("algorithm", [PPO, PPOExt])
+def test_bandits_are_not_called_copies(algorithm):
+    """Their observation is always the same, and their rewards are not."""
+    env = make_vec_env("Bandit-v0", n_envs=4, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = algorithm("MlpPolicy", env, n_steps=16, batch_size=16, n_epochs=1, seed=0, device="cpu")
+        recorder = record(model)
+        model.learn(128, callback=Metrics(max_cost=1))
+    assert recorder.rows and not any("rollout/env_diversity" in row for row in recorder.rows)
 
 
 class Counter(gym.Env):
