@@ -73,6 +73,28 @@ PPO("MlpPolicy", "CartPole-v1", verbose=1).learn(50_000, callback=Table())
 
 It stands in for SB3's table: with `verbose=0` there is none. It is drawn so seldom that it costs about 1 % of the
 time at most. With RL Zoo's `-P` it draws no second progress bar, and prints tables above that one.
+
+## Numbers from info
+Environments put numbers into `info` that no reward shows: a distance, a level, a count. `metrics: {info: [...]}` logs
+them, for all algorithms and kinds of vectorised environments:
+
+```yaml
+Bandit-v0:
+  n_timesteps: 10000
+  policy: MlpPolicy
+  n_envs: 8
+  n_steps: 25
+  batch_size: 100
+  ext:
+    metrics:
+      info: [regret, episode.l]        # a.b is info["a"]["b"], or info["a.b"] where there is one
+```
+
+`info/<key>` is the mean over the steps since the last row whose info has the key: over all steps for a number that
+every step has, over the ended episodes for one that only the last step of an episode has. Where all steps have it,
+`info/<key>_at_end` is the mean over the last steps of episodes, for numbers that grow within an episode. A key that a
+whole episode went by without is reported in a warning, with the numbers that were there. In Python it is
+`Metrics(info=["regret"])`.
 """
 
 GRADIENTS = """\

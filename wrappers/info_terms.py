@@ -13,7 +13,7 @@ import numpy as np
 from sb3_ext.common.names import nearest
 from sb3_ext.wrappers.reward_terms import RewardTerms, Step
 
-__all__ = ["InfoTerms"]
+__all__ = ["InfoTerms", "find_in_info", "number_keys"]
 
 
 class InfoTerms(RewardTerms):
@@ -44,7 +44,7 @@ class InfoTerms(RewardTerms):
         return result
 
     def _read(self, key: str, step: Step) -> float:
-        value = _find(step.info, key)
+        value = find_in_info(step.info, key)
         if value is None:
             return 0.0
         self._missing.discard(key)
@@ -54,7 +54,7 @@ class InfoTerms(RewardTerms):
             raise ValueError(f"InfoTerms: {key!r} is {value!r} in the info, and can't be a term: no number.") from None
 
     def _warn(self, info: dict[str, Any]) -> None:
-        numbers = list(_numbers(info))
+        numbers = list(number_keys(info))
         for key in sorted(self._missing):
             hint = nearest(key, numbers) if numbers else "it has no numbers."
             warnings.warn(
@@ -66,18 +66,27 @@ class InfoTerms(RewardTerms):
         self._missing = set()
 
 
-def _find(info: Mapping[str, Any], key: str) -> Any:
+def find_in_info(info: Mapping[str, Any], key: str) -> Any:
+    """
+    :param info: of a step
+    :param key: ``a.b`` is ``info["a"]["b"]``, or ``info["a.b"]`` where there is one
+    :return: what is there; ``None`` where there is nothing
+    """
     if key in info:
         return info[key]
     first, _, rest = key.partition(".")
     inner = info.get(first)
-    return _find(inner, rest) if rest and isinstance(inner, Mapping) else None
+    return find_in_info(inner, rest) if rest and isinstance(inner, Mapping) else None
 
 
-def _numbers(info: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Keys of all numbers, those further in with dots."""
+def number_keys(info: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """
+    :param info: of a step
+    :param prefix: goes before each
+    :return: keys of all numbers, those further in with dots
+    """
     for key, value in info.items():
         if isinstance(value, Mapping):
-            yield from _numbers(value, f"{prefix}{key}.")
+            yield from number_keys(value, f"{prefix}{key}.")
         elif np.ndim(value) == 0 and isinstance(value, (bool, int, float, np.number, np.bool_)):
             yield f"{prefix}{key}"

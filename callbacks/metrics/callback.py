@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from sb3_ext.callbacks.guard import Guard
 from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
 from sb3_ext.callbacks.metrics.collected import Collected, recent_transitions, thinned, whole_rollout
+from sb3_ext.callbacks.metrics.info_metrics import InfoMetrics
 from sb3_ext.callbacks.metrics.network_statistics import (
     draw_sample,
     initial_policy,
@@ -40,7 +41,7 @@ from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
 from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
 from sb3_ext.callbacks.rows import last_row, rows_of
 from sb3_ext.common.env_diversity import env_diversity
-from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_share, read_switch
+from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_share, read_switch, read_texts
 
 __all__ = ["Metrics", "MetricsConfig", "read_metrics"]
 
@@ -59,6 +60,7 @@ class MetricsConfig:
     :param histogram_seconds: how much time lies between two of them, at least
     :param network: whether to ask the policy's networks about observations: dead ReLUs, largest probabilities
     :param max_cost: share of the training's time that this may take; it is then done in fewer rows
+    :param info: keys of numbers in the environments' ``info``, logged as ``info/<key>``; see :class:`InfoMetrics`
     """
 
     threshold: float | None = None
@@ -66,6 +68,7 @@ class MetricsConfig:
     histogram_seconds: float = 10.0
     network: bool = True
     max_cost: float = 0.002
+    info: Sequence[str] = ()
 
     def make_callback(self) -> Metrics:
         """:return: what records them"""
@@ -94,6 +97,7 @@ _READERS: dict[str, Reader] = {
     "histogram_seconds": partial(read_finite, at_least=0),
     "network": read_flag,
     "max_cost": _read_cost,
+    "info": partial(read_texts, longest=200, what="a list of keys of the environment's info"),
 }
 
 
@@ -107,6 +111,7 @@ class Metrics(BaseCallback):
     :param histogram_seconds: as there
     :param network: as there
     :param max_cost: as there
+    :param info: as there
     :param verbose: as for every callback
     """
 
@@ -118,9 +123,10 @@ class Metrics(BaseCallback):
         network: bool = True,
         max_cost: float = 0.002,
         verbose: int = 0,
+        info: Sequence[str] = (),
     ) -> None:
         super().__init__(verbose)
-        written = MetricsConfig(threshold, histograms, histogram_seconds, network, max_cost)
+        written = MetricsConfig(threshold, histograms, histogram_seconds, network, max_cost, info)
         config = read_metrics(asdict(written))
         assert config is not None
         self.config = config
@@ -135,6 +141,7 @@ class Metrics(BaseCallback):
         self._times = TimeMetrics(0, 1)
         self._budget = TimeBudget(max_cost)
         self._rewards = RecentRewards(1)
+        self._info: InfoMetrics | None = None
         self._observations: ObservationStatistics | None = None
         self._actions: ActionStatistics | None = None
         self._largest_entropy = math.inf
@@ -151,6 +158,7 @@ class Metrics(BaseCallback):
         self._times = TimeMetrics(model.num_timesteps, n_envs)
         self._budget = TimeBudget(self.config.max_cost)
         self._rewards = RecentRewards(n_envs)
+        self._info = InfoMetrics(self.config.info) if self.config.info else None
         self._observations = ObservationStatistics(model.observation_space, model.policy.normalize_images)
         # Off-policy algorithms scale actions to between -1 and 1, whatever the policy is
         squashed = isinstance(model, OffPolicyAlgorithm) or model.policy.squash_output
@@ -168,6 +176,8 @@ class Metrics(BaseCallback):
         if rewards is not None:  # ARS tells nothing of its steps
             self._rewards.add(rewards)
             self._episodes += int(np.count_nonzero(self.locals["dones"]))
+            if self._info is not None:
+                self._info.add(self.locals["infos"], self.locals["dones"])
         return True
 
     def _on_rollout_start(self) -> None:
@@ -203,6 +213,8 @@ class Metrics(BaseCallback):
         if score is not None and self._efficiency is not None:
             found |= self._part(self._efficiency.add, step, float(score))
         if _OF_TRAINING in values:
+            if self._info is not None:
+                found |= self._part(self._info.take)
             # Numbers that are not finite are for the alerts to tell, in words
             with np.errstate(all="ignore"):
                 found = self._part(self._collected_metrics, step, values) | found

@@ -1,5 +1,6 @@
 """The catalogue of metrics is complete, checked, and known to the docs; bounds come from it and from the run."""
 
+import ast
 import math
 import re
 import runpy
@@ -86,10 +87,41 @@ def test_all_that_algorithms_and_callbacks_log_has_an_entry(run):
     assert [name for name in sorted(logged.names) if not describe(name).entry] == []
 
 
+#: Written like names of metrics, and parts of names or something else
+NOT_METRICS = {"policy/action", "rollout/advantage", "rollout/return", "train/scaled_", "steps/s"}
+
+
+def texts_of(path):
+    """Texts in a source file but its docstrings, with ``*`` where an f-string puts something in."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    apart = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    apart |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if id(node) in apart:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "*" for part in node.values)
+
+
+def test_every_name_of_a_metric_in_the_source_has_an_entry():
+    """Also of those that only W&B gets, or that a training of a few seconds does not log."""
+    sources = [path for folder in ("sb3_ext", "callbacks", "wrappers") for path in (PROJECT / folder).rglob("*.py")]
+    names = {text for path in sources for text in texts_of(path) if re.fullmatch(r"[a-z]+(/[a-z_*]+)+", text)}
+    assert len(names) > 90
+    known = {group.name for group in groups()}
+    assert [name for name in sorted(names - NOT_METRICS) if name.split("/")[0] not in known] == []
+    whole = {name for name in names - NOT_METRICS if "*" not in name}
+    assert [name for name in sorted(whole) if not describe(name).entry] == []
+
+
 @pytest.mark.parametrize(
     ("name", "entry"),
     [
         ("reward/centring", "reward/*"),
+        ("info/x_position", "info/*"),
+        ("info/x_position_at_end", "info/*_at_end"),
         ("env/gravity", "env/*"),
         ("env/gravity_std", "env/*_std"),
         ("env/obs_std", "env/obs_std"),

@@ -1,0 +1,90 @@
+"""Numbers that an environment puts into ``info``, in the logger."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sb3_ext.wrappers.info_terms import find_in_info, number_keys
+
+__all__ = ["InfoMetrics"]
+
+_AT_END = "_at_end"
+
+
+@dataclass
+class _Mean:
+    total: float = 0.0
+    n: int = 0
+
+    def add(self, number: float) -> None:
+        self.total += number
+        self.n += 1
+
+    @property
+    def value(self) -> float:
+        return self.total / self.n
+
+
+class InfoMetrics:
+    """
+    ``info/<key>`` is the mean over the steps since the last row whose info has the key, and ``info/<key>_at_end`` over
+    those that ended an episode, where other steps have the key too.
+
+    :param keys: what to look for; ``a.b`` is ``info["a"]["b"]``, or ``info["a.b"]`` where there is one
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = tuple(keys)
+        self._means: dict[str, _Mean] = {}
+        self._missing = set(keys)
+        #: Keys of the numbers in the infos that ended an episode, as long as some of ours are missing
+        self._seen: set[str] = set()
+        self._has_ended = False
+
+    def add(self, infos: Sequence[Mapping[str, Any]], dones: np.ndarray) -> None:
+        """
+        :param infos: of a step, one for each environment
+        :param dones: whether it ended an episode
+        """
+        for info, done in zip(infos, dones, strict=True):
+            for key in self._keys:
+                value = find_in_info(info, key)
+                if value is not None:
+                    self._add_value(key, value, done)
+            if done and self._missing:
+                self._has_ended = True
+                self._seen.update(number_keys(info))
+
+    def _add_value(self, key: str, value: Any, done: bool) -> None:
+        self._missing.discard(key)
+        try:
+            number = float(np.asarray(value).item())
+        except (TypeError, ValueError):
+            self._keys = tuple(other for other in self._keys if other != key)
+            warnings.warn(f"metrics: info: {key!r} is {value!r} in the info, which is not a number.", stacklevel=2)
+            return
+        self._means.setdefault(f"info/{key}", _Mean()).add(number)
+        if done:
+            self._means.setdefault(f"info/{key}{_AT_END}", _Mean()).add(number)
+
+    def take(self) -> dict[str, float]:
+        """:return: the means since the last time"""
+        if self._missing and self._has_ended:
+            warnings.warn(
+                f"metrics: info: no step of a whole episode had {', '.join(map(repr, sorted(self._missing)))} in its "
+                f"info. Numbers that were there: {', '.join(sorted(self._seen)) or 'none'}.",
+                stacklevel=2,
+            )
+            self._missing.clear()
+        means, self._means = self._means, {}
+        return {name: mean.value for name, mean in means.items() if not self._says_the_same(name, means)}
+
+    @staticmethod
+    def _says_the_same(name: str, means: Mapping[str, _Mean]) -> bool:
+        """Whether only the ends of episodes have the key, so that there is one mean, not two."""
+        return name.endswith(_AT_END) and means[name].n == means[name.removesuffix(_AT_END)].n
