@@ -36,7 +36,7 @@ def _defaults(algo: str, env_id: str, n_timesteps: int, what: str = "defaults", 
 
 
 def _short(algo: str, env_id: str, n_timesteps: int) -> HealthyRun:
-    return HealthyRun(algo, env_id, n_timesteps, "short")
+    return HealthyRun(algo, env_id, n_timesteps, f"section, {n_timesteps:,} steps")
 
 
 #: As long as the sections say
@@ -72,21 +72,28 @@ _SHORT = (
     _short("a2c_ext", "CartPole-v1", 25_000),
 )
 
-_FEW_BATCHES = {"n_envs": 8, "n_steps": 128, "batch_size": 256}
+_FEW_BATCHES = {"n_steps": 128, "batch_size": 256}
+_ZOO_DQN = {
+    **{"learning_rate": 2.3e-3, "batch_size": 64, "learning_starts": 1000, "target_update_interval": 10},
+    **{"train_freq": 256, "gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04},
+}
 
 #: Without a section: what SB3 and our classes do when nobody says anything
 _DEFAULTS = (
     _defaults("ppo_ext", "CartPole-v1", 12 * 2048, "defaults, 12 rows"),
     _defaults("ppo_ext", "CartPole-v1", 50_000),
-    _defaults("ppo_ext", "CartPole-v1", 60_000, "8 envs, n_steps 128, batch_size 256", **_FEW_BATCHES),
-    _defaults("ppo_ext", "CartPole-v1", 12 * 1024, "the same, 12 rows", **_FEW_BATCHES),
+    _defaults("ppo_ext", "CartPole-v1", 60_000, "8 envs, n_steps 128, batch_size 256", n_envs=8, **_FEW_BATCHES),
+    _defaults(
+        "ppo_ext", "CartPole-v1", 12 * 1024, "8 envs, n_steps 128, batch_size 256, 12 rows", n_envs=8, **_FEW_BATCHES
+    ),
+    _defaults("ppo_ext", "CartPole-v1", 50_000, "2 envs, n_steps 128, batch_size 256", n_envs=2, **_FEW_BATCHES),
     _defaults("ppo_ext", "Acrobot-v1", 15 * 4096, "defaults, 2 envs, 15 rows", n_envs=2),
     _defaults("ppo_ext", "LunarLander-v3", 12 * 4096, "defaults, 2 envs, 12 rows", n_envs=2),
     _defaults("ppo", "CartPole-v1", 14 * 2048, "defaults, 14 rows"),
     _defaults("a2c_ext", "CartPole-v1", 40_000, "defaults, 8 envs", n_envs=8),
     _defaults("a2c", "CartPole-v1", 40_000, "defaults, 4 envs", n_envs=4),
     _defaults("reinforce", "CartPole-v1", 60_000, "defaults, 8 envs", n_envs=8),
-    _defaults("dqn", "CartPole-v1", 20_000),
+    _defaults("dqn", "CartPole-v1", 30_000, "RL Zoo's section", **_ZOO_DQN),
 )
 
 HEALTHY = (*_LONG, *_SHORT, *_DEFAULTS)

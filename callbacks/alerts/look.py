@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,23 +13,15 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.callbacks.alerts.finite import Fault
+from sb3_ext.callbacks.alerts.score import Score
 from sb3_ext.callbacks.bounds import hard_bounds
 from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 
-__all__ = ["Look", "RunFacts", "Score", "facts_of"]
+__all__ = ["Look", "RunFacts", "facts_of"]
 
 #: Values of each metric that are kept from the start of a training, for rules that ask how it was then
 _EARLY = 10
-#: The score at the start is the median of so many rows, which must be in this share of the training
-_FIRST_SCORES, _FIRST_PROGRESS = 5, 0.05
-#: A score that has come this far from the start to the threshold counts as solved (Taxi's threshold is above what can
-#: be reached), until it falls back below the second share: a mean of 100 episodes swings
-_SOLVED, _STILL_SOLVED = 0.95, 0.85
-#: A new best score counts when it is better by this share of all that was gained, and of the way to the threshold
-_BETTER_BY_GAIN, _BETTER_BY_WAY = 0.02, 0.03
-#: Something was learned when this share of the way to the threshold was made; without one, of the score at the start
-_LEARNED = 0.1
 #: A policy is deterministic below this share of the largest possible entropy, or of the deviations at the start
 _DETERMINISTIC = 0.05
 
@@ -73,87 +64,6 @@ class RunFacts:
         """
         length = self.total - self.start
         return min(max((step - self.start) / length, 0.0), 1.0) if length > 0 else 1.0
-
-
-class Score:
-    """
-    The course of the mean episode reward.
-
-    :param threshold: the score from which on the environment is solved
-    """
-
-    def __init__(self, threshold: float | None) -> None:
-        self._threshold = threshold
-        self._early: list[float] = []
-        self._best = -math.inf
-        #: What a score must be better than to count as an improvement
-        self._anchor = -math.inf
-        self.latest = math.nan
-        #: That of the untrained policy, about
-        self.first = math.nan
-        #: How much it varies by itself
-        self.noise = 0.0
-        #: Share of the training that was over when it was clearly better than before
-        self.improved_at = 0.0
-        #: Share of the episodes that succeed, where the environment says so
-        self.success_rate = 0.0
-        #: Whether there is hardly anything left to learn
-        self.solved = False
-
-    def add(self, score: float, progress: float) -> None:
-        """
-        :param score: mean episode reward
-        :param progress: share of the training that is over
-        """
-        self.latest = score
-        self.solved = self._is_solved()
-        if not self._early or (len(self._early) < _FIRST_SCORES and progress <= _FIRST_PROGRESS):
-            self._early.append(score)
-            self.first = self._best = self._anchor = statistics.median(self._early)
-            self.noise = statistics.pstdev(self._early)
-            self.improved_at = progress
-            return
-        # A first episode may be a lucky one: only later scores can be the best
-        step = max(_BETTER_BY_GAIN * (self._best - self.first), _BETTER_BY_WAY * self._way, 0.5 * self.noise)
-        self._best = max(self._best, score)
-        if score > self._anchor + step:
-            self._anchor, self.improved_at = score, progress
-        elif self.learned and score < (self._anchor + self.first) / 2:
-            self._anchor = score  # it has to be learned again, and that counts too
-
-    @property
-    def _way(self) -> float:
-        """From the start to the threshold."""
-        return 0.0 if self._threshold is None else max(self._threshold - self.first, 0.0)
-
-    @property
-    def best(self) -> float:
-        return self._best
-
-    @property
-    def learned(self) -> bool:
-        """Whether it has ever been clearly better than at the start."""
-        least = _LEARNED * (abs(self.first) if self._threshold is None else self._way)
-        return self._best - self.first > max(3 * self.noise, least, 1e-9)
-
-    def _is_solved(self) -> bool:
-        if self.success_rate >= 0.99:
-            return True
-        if self._threshold is None:
-            return False
-        if not self._early:
-            return self.latest >= self._threshold
-        return self.latest >= self._threshold - (1 - (_STILL_SOLVED if self.solved else _SOLVED)) * self._way
-
-    @property
-    def way_made(self) -> float:
-        """Share of the way from the start to the threshold; 0 where there is no threshold."""
-        return (self.latest - self.first) / self._way if self._way > 0 else 0.0
-
-    @property
-    def lost(self) -> float:
-        """Share of what was learned that is gone again; 0 where nothing was learned."""
-        return (self._best - self.latest) / (self._best - self.first) if self.learned else 0.0
 
 
 class Look:
@@ -229,10 +139,11 @@ class Look:
     def is_doing_well(self, patience: float) -> bool:
         """
         :param patience: share of the training
-        :return: whether the task is solved, or the score has improved within that share
+        :return: whether the task is solved, or the score has improved within that share, or rises
         """
         score = self.score
-        return score.solved or (score.learned and self.progress - score.improved_at < patience)
+        has_improved = score.learned and self.progress - score.improved_at < patience
+        return score.solved or has_improved or score.rises(patience)
 
     @property
     def randomness(self) -> float | None:

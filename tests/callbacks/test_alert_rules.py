@@ -1,14 +1,16 @@
 """Each rule fires on a history that shows its fault, and stays silent on a healthy one; no training here."""
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
 from sb3_ext.callbacks.alerts.judge import Judge, Window
-from sb3_ext.callbacks.alerts.look import RunFacts, Score
+from sb3_ext.callbacks.alerts.look import RunFacts
 from sb3_ext.callbacks.alerts.rule import SEVERITIES
 from sb3_ext.callbacks.alerts.rules import RULES, metric_of, show_at
+from sb3_ext.callbacks.alerts.score import Score
 from sb3_ext.callbacks.bounds import is_within
 
 N_ROWS, STEPS_A_ROW = 200, 1000
@@ -320,6 +322,16 @@ def test_little_that_was_learned_is_not_called_lost():
     assert fired_rows("reward_drop", lambda i: score(20 + 100 * (50 <= i < 120)))
 
 
+@pytest.mark.parametrize(("slow_fps", "fires"), [(90, True), (9_000, False)])
+def test_a_slowdown_is_told_only_after_its_seconds(slow_fps, fires):
+    """150 rows of 1,000 steps: 28 minutes, or 17 seconds."""
+
+    def row(index):
+        return {"time/fps_now": 100 * slow_fps if index < 50 else slow_fps}
+
+    assert bool(fired_rows("fps_drop", row)) == fires
+
+
 def test_alerts_are_shown_at_their_metric():
     assert metric_of("kl_high") == metric_of("alert/kl_high") == "train/approx_kl"
     assert metric_of("of_a_user") is None
@@ -336,3 +348,73 @@ def test_small_updates_of_a_policy_that_is_deterministic_ask_for_no_higher_learn
     small = {"train/approx_kl": 0.0, "train/clip_fraction": 0.0, "train/explained_variance": 0.0}
     assert fired_rows(rule_id, lambda index: score(20, policy__entropy=0.6) | small)
     assert fired_rows(rule_id, lambda index: score(20, policy__entropy=0.001) | small) == []
+
+
+#: Rows of real trainings (scripts/alerts.py), with the numbers that these rules look at
+RECORDED = json.loads((Path(__file__).parent / "recorded_rows.json").read_text(encoding="utf-8"))
+
+
+def fired_in(run, rule_id):
+    recorded = RECORDED[run]
+    known = recorded["facts"]
+    judge = Judge([RULES[rule_id]], RunFacts(**{**known, "algorithms": frozenset(known["algorithms"])}))
+    for step, *values in recorded["rows"]:
+        row = {name: value for name, value in zip(recorded["columns"], values, strict=True) if value is not None}
+        if judge.judge(step, row):
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("run", "rule_id"),
+    [
+        # 14 rows, in which the score rises from 19 to 28
+        ("short run of ppo_ext on CartPole-v1", "reward_stall"),
+        # The first episodes that end are short and have a score of -10; later it rises from -180 to 7
+        ("ppo_mask_ext on Taxi-v4", "reward_stall"),
+        # The critic is constant, and the score rises to 182
+        ("a2c_ext on CartPole-v1", "value_useless"),
+        # Likewise to 306, slowly at first
+        ("ppo_ext on CartPole-v1, n_steps 128, batch_size 256", "value_useless"),
+        ("ppo_ext on CartPole-v1, n_steps 128, batch_size 256", "clip_low"),
+    ],
+)
+def test_a_training_whose_score_rises_needs_no_alert(run, rule_id):
+    assert not fired_in(run, rule_id)
+
+
+@pytest.mark.parametrize(
+    ("run", "rule_id"),
+    [
+        ("learning_rate 1e-6", "clip_low"),
+        ("gamma 0 on FrozenLake-v1", "reward_stall"),
+        ("log_std_init 5 on Pendulum-v1", "action_saturation"),
+        ("vf_coef 0 on MountainCar-v0", "value_useless"),
+    ],
+)
+def test_a_training_that_is_broken_is_found(run, rule_id):
+    assert fired_in(run, rule_id)
+
+
+def test_a_few_rows_are_not_called_a_stall():
+    assert fired_rows("reward_stall", lambda index: score(20), RunFacts(total=200 * STEPS_A_ROW, threshold=475.0))
+    few = RunFacts(total=12 * STEPS_A_ROW, threshold=475.0)
+    assert fired_rows("reward_stall", lambda index: score(20), few, n_rows=12) == []
+
+
+def test_a_score_rises_when_its_latest_values_are_above_all_before():
+    course = Score(475.0)
+    for index in range(40):
+        course.add(20 + 3 * math.sin(index / 5), index / 80)  # it wanders, as means of 100 episodes do
+    assert not course.rises(0.1)
+    for index in range(40, 80):
+        course.add(20 + 0.2 * (index - 30), index / 80)
+    assert course.rises(0.1)
+
+
+def test_many_scores_are_thinned_out():
+    course = Score(475.0)
+    for index in range(10_000):
+        course.add(index / 100, index / 10_000)
+    assert 100 < course.n_since(0.45) < 500
+    assert course.rises(0.1)

@@ -63,7 +63,11 @@ def test_a_sparkline_goes_from_the_lowest_to_the_highest_value(values, width, li
 
 
 def test_columns_stand_below_each_other():
-    lines = [_beside([Text("ab"), Text("c")], 5), _beside([None, Text("c")], 5), _beside([Text("longer"), Text("c")], 5)]
+    lines = [
+        _beside([Text("ab"), Text("c")], 5),
+        _beside([None, Text("c")], 5),
+        _beside([Text("longer"), Text("c")], 5),
+    ]
     assert [line.plain for line in lines] == ["ab     c", "       c", "longer  c"]
 
 

@@ -21,7 +21,10 @@ def _reward_stall(look: Look, n: SimpleNamespace) -> bool:
         return False  # nobody knows whether a score without a threshold can get any better
     if score.way_made >= n.near:
         return False  # what is missing may be what exploration costs
-    return look.progress - score.improved_at >= n.patience
+    if look.progress - score.improved_at < n.patience:
+        return False
+    # A few rows tell nothing, and neither does a score that is low but rises
+    return score.n_since(n.patience) >= n.scores and not score.rises(n.patience)
 
 
 def _reward_drop(look: Look, n: SimpleNamespace) -> bool:
@@ -77,7 +80,7 @@ RULES = (
         "collect more in each rollout (n_steps, n_envs); where rewards are rare, raise gamma, shape the reward, or use "
         "a curriculum.",
         _reward_stall,
-        {"patience": 0.45, "near": 0.8, "warmup": 10},
+        {"patience": 0.45, "near": 0.8, "scores": 10},
         variants={
             "reinforce": Variant(
                 "REINFORCE learns from whole episodes, and its gradients are noisy: raise n_steps or n_envs so that "

@@ -14,8 +14,9 @@ __all__ = ["RULES"]
 def _value_useless(look: Look, n: SimpleNamespace) -> bool | None:
     if look.facts.options.get("baseline", "value") != "value" or math.isnan(look.value):
         return None
-    # Where every episode goes the same way, there is hardly any variance to explain
-    return look.value <= n.threshold and not look.score.solved and not look.is_deterministic
+    if look.value > n.threshold or look.is_deterministic:
+        return False  # where every episode goes the same way, there is hardly any variance to explain
+    return not look.is_doing_well(n.patience)  # a policy that improves has advantages to learn from
 
 
 def _returns_equal(look: Look, n: SimpleNamespace) -> bool | Finding | None:
@@ -67,7 +68,7 @@ RULES = (
         "(normalize_values: true in PPOExt), give the critic its own, larger network (policy_kwargs: {net_arch: {pi: "
         "[64, 64], vf: [256, 256]}}), lower gamma, and see that observations say what the future depends on.",
         _value_useless,
-        {"threshold": 0.05, "window": 20, "span": 0.4, "share": 0.9},
+        {"threshold": 0.05, "window": 20, "span": 0.4, "share": 0.9, "patience": 0.1},
         variants={
             "reinforce": Variant(
                 "The baseline does not help: raise vf_coef, normalise rewards (normalize: true), set batch_size so "
