@@ -135,7 +135,7 @@ class Evaluation(EvalCallback):
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the training is solved, and was ended; ``None`` when it was not."""
+        """Why the training was ended, by a threshold or a plateau; ``None`` when it was not."""
         return None if self._goal is None else self._goal.reached
 
     @property
@@ -188,7 +188,7 @@ class Evaluation(EvalCallback):
         if self.num_timesteps >= self._due:
             go_on = self._evaluate() and go_on
         if goal.reached is not None and self.verbose >= 1:
-            print(f"Solved, training stops at {self.num_timesteps:,} steps: {goal.reached}")
+            print(f"{goal.headline}, training stops at {self.num_timesteps:,} steps: {goal.reached}")
         self._ends_here = not go_on or goal.reached is not None
         return not self._ends_here
 
@@ -256,7 +256,7 @@ class Evaluation(EvalCallback):
         if snapshot is None:
             log_now(self.logger, metrics, self.num_timesteps)
         if self._goal is not None and self._is_training:
-            self._goal.see_evaluation(scores.mean)
+            self._goal.see_evaluation(scores.mean, step / self.model._total_timesteps)
         go_on = self._save_best(snapshot) if is_best else True
         return go_on and self._on_event()
 

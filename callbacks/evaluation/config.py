@@ -17,7 +17,7 @@ from sb3_ext.common.options import Reader, read_choice, read_finite, read_flag, 
 
 __all__ = ["EvaluationConfig", "config_of", "read_evaluation"]
 
-STOPS = ("never", "eval", "rollout")
+STOPS = ("never", "eval", "rollout", "plateau")
 BUSY = ("skip", "wait")
 _READERS: dict[str, Reader] = {
     "every": read_whole,
@@ -29,10 +29,15 @@ _READERS: dict[str, Reader] = {
     "start_at": read_share,
     "stop": partial(read_choice, allowed=STOPS),
     "window": read_whole,
+    "patience": read_whole,
+    "min_improvement": partial(read_finite, at_least=0),
+    "stop_after": read_share,
     "process": read_flag,
     "busy": partial(read_choice, allowed=BUSY),
     "final": read_flag,
 }
+#: Options that only a plateau has
+_OF_PLATEAU = ("patience", "min_improvement", "stop_after")
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,12 @@ class EvaluationConfig:
     :param start_at: share of the way from the first rollout score to the threshold that the rollout score must have
         passed before the first evaluation; ``None`` to evaluate from the start
     :param stop: what ends training when it reaches the threshold: the mean of the last evaluations (``eval``), the mean
-        of the last 100 training episodes (``rollout``), or nothing (``never``)
+        of the last 100 training episodes (``rollout``), or nothing (``never``); ``plateau`` ends it when the mean of
+        the last evaluations no longer improves
     :param window: how many evaluations that mean is of
+    :param patience: for ``plateau``: evaluations without improvement after which training ends
+    :param min_improvement: for ``plateau``: by how much a mean must exceed the best one before to count
+    :param stop_after: for ``plateau``: share of the training before which it does not end
     :param process: evaluate in a process of its own, while training goes on
     :param busy: what to do when that process is still at work when the next evaluation is due: ``wait`` for it, and
         evaluate in this process from then on if it takes far too long; or ``skip`` the new one
@@ -67,6 +76,9 @@ class EvaluationConfig:
     start_at: float | None = None
     stop: str = "never"
     window: int = 3
+    patience: int = 10
+    min_improvement: float = 0.0
+    stop_after: float = 0.3
     process: bool = False
     busy: str = "wait"
     final: bool | None = None
@@ -74,7 +86,7 @@ class EvaluationConfig:
     @property
     def needs_threshold(self) -> bool:
         """Whether it can't be done without one."""
-        return self.stop != "never" or self.start_at is not None
+        return self.stop in ("eval", "rollout") or self.start_at is not None
 
     @property
     def evaluates_at_end(self) -> bool:
@@ -95,6 +107,9 @@ def read_evaluation(written: Any, where: str = "evaluation:") -> EvaluationConfi
     config = read_switch(written, EvaluationConfig, _READERS, where, "every: 20000")
     if config is not None and config.episodes is not None and config.steps is not None:
         raise ValueError(f"{where} episodes={config.episodes} and steps={config.steps}: only one of them can be given.")
+    given = [key for key in _OF_PLATEAU if isinstance(written, Mapping) and key in written]
+    if config is not None and config.stop != "plateau" and given:
+        raise ValueError(f"{where} {given[0]} says when a plateau ends the training: it needs stop: plateau.")
     return config
 
 

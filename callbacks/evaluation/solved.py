@@ -1,4 +1,4 @@
-"""When an environment counts as solved: a threshold on the raw reward, and windows that must be full."""
+"""When a training can end: a threshold on the raw reward or a plateau, and windows that must be full."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.evaluation.config import EvaluationConfig
+from sb3_ext.callbacks.evaluation.plateau import Plateau
 from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold
 
 __all__ = ["Goal", "Window"]
@@ -41,12 +42,16 @@ class Window:
         """Of the scores so far; NaN when there are none."""
         return sum(self._scores) / len(self._scores) if self._scores else float("nan")
 
+    @property
+    def is_full(self) -> bool:
+        return len(self._scores) == self._scores.maxlen
+
     def reaches(self, threshold: float) -> bool:
         """
         :param threshold: mean score that is wanted
         :return: whether a full window has it
         """
-        return len(self._scores) == self._scores.maxlen and self.mean >= threshold
+        return self.is_full and self.mean >= threshold
 
 
 class Goal:
@@ -61,7 +66,7 @@ class Goal:
     def __init__(self, config: EvaluationConfig, env: VecEnv) -> None:
         self.threshold = reward_threshold(env) if config.threshold is None else config.threshold
         if config.needs_threshold and self.threshold is None:
-            option = f"stop: {config.stop}" if config.stop != "never" else "start_at"
+            option = "start_at" if config.start_at is not None else f"stop: {config.stop}"
             raise ValueError(
                 f"Evaluation: {option} needs a threshold, and the environment's spec has none: give it one, such as "
                 "threshold: 200."
@@ -69,13 +74,15 @@ class Goal:
         self._config = config
         #: Whether the agent is good enough to be evaluated
         self.has_begun = config.start_at is None
-        #: Why training can end
+        #: Why training can end, and the same in a word or two
         self.reached: str | None = None
+        self.headline = "No more improvement" if config.stop == "plateau" else "Solved"
         #: Whether it must see the episodes of training
         self.watches = config.stop == "rollout" or not self.has_begun
         self._first: float | None = None
         self._rollouts = Window(_ROLLOUT_WINDOW)
         self._evaluations = Window(config.window)
+        self._plateau = Plateau(config)
 
     def warn_if_blind(self) -> None:
         """To be called at the end of a training."""
@@ -104,11 +111,14 @@ class Goal:
         if self._config.stop == "rollout":
             self._check(self._rollouts, f"the last {_ROLLOUT_WINDOW} training episodes")
 
-    def see_evaluation(self, score: float) -> None:
+    def see_evaluation(self, score: float, progress: float) -> None:
         """
         :param score: mean reward of an evaluation
+        :param progress: share of the training that is over
         """
         self._evaluations.add(score)
+        if self._config.stop == "plateau" and self._evaluations.is_full:
+            self.reached = self._plateau.add(self._evaluations.mean, progress)
         if self._config.stop == "eval":
             self._check(self._evaluations, f"the last {self._config.window} evaluations")
 

@@ -196,6 +196,37 @@ def test_it_stops_when_a_full_window_of_training_episodes_reaches_the_threshold(
     assert "training episodes" in evaluation.stop_reason
 
 
+@pytest.mark.parametrize(
+    ("options", "stops_at"),
+    [
+        ({"window": 1, "patience": 3, "stop_after": 0}, 400),
+        ({"window": 2, "patience": 3, "stop_after": 0}, 500),
+        ({"window": 1, "patience": 3, "stop_after": 0.7}, 700),
+        ({"window": 1, "patience": 10}, 1000),
+    ],
+)
+def test_it_stops_when_evaluations_no_longer_improve(options, stops_at, capsys):
+    """Without a stamp the score is always the same, and the first full window is the best one."""
+    model = make_model()
+    evaluation = Evaluation(make_envs(), episodes=1, every=100, stop="plateau", **options)
+    model.learn(1000, callback=evaluation)
+    assert model.num_timesteps == (stops_at if stops_at < 1000 else 1024)
+    if stops_at < 1000:
+        assert "has not exceeded -0.002273 for" in evaluation.stop_reason
+        assert f"No more improvement, training stops at {stops_at} steps" in capsys.readouterr().out
+    else:
+        assert evaluation.stop_reason is None
+
+
+@pytest.mark.parametrize(("min_improvement", "stops_at"), [(299, 1000), (300, 400)])
+def test_only_a_clear_improvement_ends_the_waiting(min_improvement, stops_at):
+    """Each evaluation is 100 better than the one before."""
+    options = {"window": 1, "patience": 3, "stop_after": 0, "min_improvement": min_improvement}
+    model = make_model()
+    evaluation = learn(model, make_evaluation(every=100, stop="plateau", **options))
+    assert evaluation.evaluations_timesteps[-1] == stops_at
+
+
 def test_without_a_wish_to_stop_it_goes_on():
     model, evaluation = make_model(), make_evaluation(every=200, threshold=0, window=1)
     learn(model, evaluation, 512)
@@ -292,6 +323,8 @@ def test_nothing_written_and_false_and_true():
         ({"episodes": 2.5}, "must be a whole number"),
         ({"episodes": 2, "steps": 100}, "only one of them"),
         ({"stop": "evals"}, "did you mean 'eval'"),
+        ({"stop": "eval", "patience": 3}, "patience says when a plateau ends the training: it needs stop: plateau"),
+        ({"stop": "plateau", "min_improvement": -1}, "min_improvement=-1 must be a finite number, at least 0"),
         ({"busy": "hurry"}, "not one of 'skip', 'wait'"),
         ({"start_at": 1.5}, "from 0 to 1"),
         ({"process": "yes"}, "must be True or False"),
