@@ -15,7 +15,6 @@ import numpy as np
 from rich import get_console
 from rich.console import Console, Group
 from rich.errors import LiveError
-from rich.live import Live
 from rich.text import Text
 from stable_baselines3.common.callbacks import BaseCallback, ProgressBarCallback
 from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger, filter_excluded_keys
@@ -24,6 +23,7 @@ from sb3_ext.callbacks.alerts.rules import metric_of
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.rows import Rows, last_row, rows_of, scalars
 from sb3_ext.callbacks.table.plain import PlainLines
+from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.callbacks.table.state import Attribute, TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
 from sb3_ext.common.options import Reader, read_finite, read_flag, read_switch
@@ -69,7 +69,7 @@ class LiveTable(KVWriter):
         ascii_only = not console.encoding.lower().startswith("utf")
         self._view = TableView(rows.history, attribute, sparklines, ascii_only)
         self._plain = None if live else PlainLines(console.file, every_seconds, attribute)  # type: ignore[arg-type]
-        self._live: Live | None = None
+        self._live: ResizableLive | None = None
         self._lines: list[Text] = []
         self._drawn_for: tuple[int, int] | None = None
         self._is_new = False
@@ -83,9 +83,7 @@ class LiveTable(KVWriter):
         self.draw_at = 0.0
         if not self._bar:
             return
-        live = Live(
-            console=self._console, auto_refresh=False, vertical_overflow="crop", get_renderable=self._everything
-        )
+        live = ResizableLive(self._console, self._everything)
         try:
             live.start()
         except LiveError:

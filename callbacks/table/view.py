@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -21,9 +22,9 @@ __all__ = ["Footer", "TableView", "Widths"]
 
 #: A column of the table is at least this wide before there is a second one beside it, and at most
 _COLUMN, _WIDEST = 58, 80
-_NAME, _VALUE, _UNIT, _SPARKLINE = 22, 10, 9, 24
-#: Ids of alerts that are cut shorter than this can't be told from each other
-_ALERT = 14
+_NAME, _VALUE, _UNIT, _SPARKLINE = 24, 10, 9, 24
+#: Characters that the ids of alerts need
+_ALERT = 20
 _GAP = 2
 #: Points of a curve that a character of a sparkline is the mean of, at most about: more take time and look the same
 _POINTS = 4
@@ -35,7 +36,8 @@ _ASCII = {"▲": "^", "▼": "v", "─": "-", "⚠": "!", "…": "."}
 
 class Widths(NamedTuple):
     """
-    What a column of the table is divided into. Where it is narrow, sparklines go first, then units, then names shrink.
+    What a column of the table is divided into. Where it is narrow, sparklines go first, then units, which makes room
+    for long names, then names shrink.
 
     :param name: of the metric
     :param unit: 0 for none
@@ -52,9 +54,9 @@ class Widths(NamedTuple):
         :param column: characters that the column has
         """
         left = column - (1 + _NAME + 1 + _VALUE + 2)
-        if left < 0:
+        if left < _UNIT:
             return cls(max(_NAME + left, 4), 0, 0)
-        unit = _UNIT if left >= _UNIT else 0
+        unit = _UNIT
         spark = min(left - unit - 1, _SPARKLINE)
         return cls(_NAME, unit, spark if spark >= 4 else 0)
 
@@ -79,26 +81,31 @@ class Footer(NamedTuple):
     steps_a_second: float
     seconds_left: float | None
 
-    @property
-    def text(self) -> str:
+    def text(self, width: int) -> str:
+        """
+        :param width: of the terminal
+        :return: as much as fits: how far training is, and how long it takes, stay longest
+        """
         share = f"{min(self.steps / self.total, 1.0):.0%} " if self.total > 0 else ""
-        parts = [f"{share}{self.steps:,} of {self.total:,} steps", f"{self.episodes:,} episodes"]
-        if self.steps_a_second > 0:
-            parts.append(f"{self.steps_a_second:,.0f} steps/s")
-        if self.seconds_left is not None:
-            parts.append(f"{clock(self.seconds_left)} left")
-        return ", ".join(parts)
+        steps = f"{share}{self.steps:,} of {self.total:,} steps"
+        episodes = f"{self.episodes:,} episodes"
+        speed = f"{self.steps_a_second:,.0f} steps/s" if self.steps_a_second > 0 else ""
+        left = f"{clock(self.seconds_left)} left" if self.seconds_left is not None else ""
+        choices = ((steps, episodes, speed, left), (steps, speed, left), (steps, left))
+        texts = [", ".join(part for part in parts if part) for parts in (*choices, (f"{share}{self.steps:,}", left))]
+        return next((text for text in texts if len(text) <= width), texts[-1])
 
     def bar(self, width: int) -> RenderableType:
         """
         :param width: of the terminal
         """
-        room = width - len(self.text) - 1
+        text = self.text(width)
+        room = width - len(text) - 1
         if room < 8:
-            return Text(self.text, no_wrap=True, overflow="crop")
+            return Text(text, no_wrap=True, overflow="crop")
         grid = Grid.grid(padding=(0, 1, 0, 0))
         bar = ProgressBar(total=max(self.total, 1), completed=min(self.steps, self.total), width=min(room, 60))
-        grid.add_row(bar, Text(self.text, no_wrap=True))
+        grid.add_row(bar, Text(text, no_wrap=True))
         return grid
 
 
@@ -135,8 +142,8 @@ class TableView:
         widths = Widths.of(column_width)
         alerts = state.alerts(self._attribute)
         names = tuple(ordered(state.names))
-        # One line for the alerts below
-        columns = fit(names, height - bool(alerts), n_columns, first=alerts)
+        # As many lines as the alerts below may need
+        columns = fit(names, height - len(self._caption(alerts, width)), n_columns, first=alerts)
         drawn = [self._column(names_in_it, state, alerts, widths, column_width) for names_in_it in columns]
         lines = [_beside(parts, column_width) for parts in zip_longest(*drawn)]
         shown = {name for column in columns for name in column} if widths.tail >= _ALERT else set()
@@ -194,7 +201,9 @@ class TableView:
             return []
         texts = [f"{alert} ({name})" if name else alert for name, ids in alerts.items() for alert in ids]
         caption = self._plain("⚠ ") + ", ".join(texts)
-        return [Text(self._cut(caption, width), style=_ALERT_STYLE, no_wrap=True)]
+        if len(caption) > width:
+            caption = self._plain("⚠ ") + ", ".join(alert for ids in alerts.values() for alert in ids)
+        return [Text(line, style=_ALERT_STYLE, no_wrap=True) for line in textwrap.wrap(caption, max(width, _ALERT))]
 
     def _plain(self, text: str) -> str:
         return "".join(_ASCII.get(sign, sign) for sign in text) if self._ascii_only else text
