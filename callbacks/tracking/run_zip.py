@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from sb3_ext.common.clean_text import mask_passwords
+from sb3_ext.runs.small_files import read_json
 
 __all__ = [
     "RUN_FILE",
@@ -129,7 +130,7 @@ def download_run(run: str, log_folder: str | os.PathLike[str] = "logs", api: Any
         raise ValueError(f"{run!r} must be entity/project/run id, or the address of a run's page.")
     entity, project, run_id = path
     for file in sorted(Path(log_folder).glob(f"*/*/{RUN_FILE}")):
-        if json.loads(file.read_text(encoding="utf-8")).get("id") == run_id:
+        if (read_json(file, dict, []) or {}).get("id") == run_id:
             return file.parent
     if api is None:
         import wandb
@@ -137,6 +138,10 @@ def download_run(run: str, log_folder: str | os.PathLike[str] = "logs", api: Any
         api = wandb.Api()
     with tempfile.TemporaryDirectory() as temporary:
         artifact = api.artifact(f"{entity}/{project}/run-{run_id}:latest", type=ZIP_TYPE)
+        if artifact.size > max_mb * 1e6:
+            raise ValueError(
+                f"{run} has {artifact.size / 1e6:,.1f} MB: at most {max_mb:,g} MB are accepted; see max_mb."
+            )
         return unpack_run(Path(artifact.download(root=temporary)) / ZIP_NAME, log_folder, max_mb)
 
 

@@ -187,6 +187,8 @@ def test_a_run_is_downloaded_only_when_it_is_not_here(zipped, tmp_path):
     class Server:
         """Stands in for W&B's: gives out the zip."""
 
+        size = 1_000_000
+
         def artifact(self, name, type):
             asked.append((name, type))
             return self
@@ -201,6 +203,9 @@ def test_a_run_is_downloaded_only_when_it_is_not_here(zipped, tmp_path):
     assert asked == [("me/landers/run-abc:latest", "run-folder")]
     with pytest.raises(ValueError, match="entity/project/run id"):
         download_run("abc", tmp_path / "logs")
+    (first / "tracking.json").write_text("[]", encoding="utf-8")  # of somebody else, or broken
+    with pytest.raises(ValueError, match=r"has 1.0 MB: at most 0.5 MB"):
+        download_run("me/landers/abc", tmp_path / "logs", api=Server(), max_mb=0.5)
 
 
 def test_a_config_may_be_short_or_long(monkeypatch):
