@@ -63,6 +63,15 @@ def test_a_start_that_fails_leaves_the_folder_of_another_one_alone(tmp_path):
     assert (tmp_path / "ppo_ext" / "CartPole-v1_1" / "CartPole-v1" / "config.yml").is_file()
 
 
+@pytest.mark.parametrize(("algo", "mistake"), [("ppo_ext", {"clip_rang": 0.1}), ("ppo", {"clip_range": "wrong"})])
+def test_a_start_that_fails_before_it_claims_a_folder_deletes_none(tmp_path, algo, mistake):
+    fails = start(tmp_path, algo=algo, **mistake)
+    start(tmp_path, algo=algo).setup_experiment()  # gets the folder that RL Zoo has chosen for the other
+    with pytest.raises((TypeError, ValueError)):
+        fails.setup_experiment()
+    assert (tmp_path / algo / "CartPole-v1_1" / "CartPole-v1" / "config.yml").is_file()
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_a_start_that_is_broken_off_leaves_no_folder(tmp_path, error):
     class BreaksOff(exp_manager.ExperimentManager):
