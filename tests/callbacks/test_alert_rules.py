@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -193,9 +194,31 @@ def test_every_rule_has_a_case():
     assert set(CASES) == set(RULES)
 
 
+DOCS = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+#: How the docs say the numbers that most rules have
+PHRASES = {
+    r"(\d+) of (\d+) rows": lambda bad, rows: {"share": bad / rows, "window": rows},
+    r"(\d+) % of (\d+) (?:rows|updates)": lambda percent, rows: {"share": percent / 100, "window": rows},
+    r"for (\d+) rows": lambda rows: {"window": rows},
+    r"and (\d+) % of the training": lambda percent: {"span": percent / 100},
+    r"before (\d+) % of": lambda percent: {"until": percent / 100},
+    r"after (\d+) % of": lambda percent: {"after": percent / 100},
+}
+
+
+@pytest.mark.parametrize("rule_id", RULES)
+def test_the_documented_numbers_are_those_of_the_rule(rule_id):
+    (fires_when,) = re.findall(rf"\| `{rule_id}`, .*? \| (.*?) \|", DOCS)
+    text = re.sub(r"\((REINFORCE|A2C|off-policy)[^)]*\)", "", fires_when)
+    said = {name: float(number.replace(",", "")) for name, number in re.findall(r"`(\w+)` \(([-\d.,e]*\d)", text)}
+    for phrase, read in PHRASES.items():
+        for numbers in re.findall(phrase, text):
+            said |= read(*map(float, [numbers] if isinstance(numbers, str) else numbers))
+    assert {name: RULES[rule_id].all_numbers[name] for name in said} == said
+
+
 def test_every_rule_is_in_the_docs():
-    docs = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
-    assert [rule_id for rule_id in RULES if f"| `{rule_id}`, " not in docs] == []
+    assert [rule_id for rule_id in RULES if f"| `{rule_id}`, " not in DOCS] == []
 
 
 @pytest.mark.parametrize("rule_id", RULES)

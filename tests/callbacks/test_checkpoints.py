@@ -193,6 +193,7 @@ def test_an_environment_that_cant_be_rendered_is_told_of_once_and_has_tables(tmp
     with pytest.warns(UserWarning, match="can't be rendered: its render mode is None") as caught:
         make_model().learn(128, callback=checkpoints)
     assert len(caught) == 1
+    assert not checkpoints._recorder._wants_video
     assert EpisodeTable.from_csv(Checkpoint(tmp_path, LAST).table)["truncated"][-1]
     assert not list((tmp_path / "videos").iterdir())
 
