@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, KVWriter, Logger
+from stable_baselines3.common.logger import (
+    CSVOutputFormat,
+    JSONOutputFormat,
+    KVWriter,
+    Logger,
+    filter_excluded_keys,
+)
+
+from sb3_ext.runs.atomic import replacing
 
 __all__ = ["AppendedCSV", "AppendedJSON", "LogFiles", "log_files"]
 
@@ -41,13 +50,31 @@ class AppendedCSV(CSVOutputFormat):
         path = Path(filename)
         _drop_unfinished_line(path)
         path.touch()
-        # Not "a": a new column is written into the lines that are there already
-        self.file = open(filename, "r+", encoding="utf-8")
         self.separator = ","
         self.quotechar = '"'
-        header = self.file.readline().rstrip("\n")
+        with path.open(encoding="utf-8") as file:
+            header = file.readline().rstrip("\n")
         self.keys = header.split(self.separator) if header else []
-        self.file.seek(0, 2)
+        self.file = path.open("a", encoding="utf-8")
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        new = [key for key in filter_excluded_keys(key_values, key_excluded, "csv") if key not in self.keys]
+        if new:
+            self._add_columns(new)
+        super().write(key_values, key_excluded, step)
+
+    def _add_columns(self, names: list[str]) -> None:
+        # SB3 reads all lines into memory and writes over them: a training that is killed meanwhile leaves a broken file
+        path = Path(self.file.name)
+        with replacing(path) as unfinished:
+            with path.open(encoding="utf-8") as old, unfinished.open("w", encoding="utf-8") as new:
+                new.write(self.separator.join([*self.keys, *names]) + "\n")
+                old.readline()
+                for line in old:
+                    new.write(line.rstrip("\n") + self.separator * len(names) + "\n")
+        self.keys += names
+        self.file.close()
+        self.file = path.open("a", encoding="utf-8")
 
 
 def log_files(logger: Logger, folder: str | Path) -> list[KVWriter]:

@@ -20,7 +20,7 @@ from sb3_ext.callbacks.catalogue import describe
 from sb3_ext.callbacks.metrics import Metrics
 from sb3_ext.callbacks.rows import rows_of
 from sb3_ext.callbacks.table.callback import LiveTable, Table, TableConfig, read_table
-from sb3_ext.callbacks.table.files import LogFiles, log_files
+from sb3_ext.callbacks.table.files import AppendedCSV, LogFiles, log_files
 from sb3_ext.callbacks.table.format import format_value
 from sb3_ext.callbacks.table.plain import PlainLines
 
@@ -289,6 +289,25 @@ def test_a_training_can_go_on_with_the_same_table():
     assert [line.split(" | ")[0] for line in output.getvalue().splitlines()] == [
         *("32 steps (33%)", "64 steps (67%)", "96 steps (100%)", "128 steps (100%)"),
     ]
+
+
+def test_a_new_column_is_in_the_file_as_a_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "progress.csv"
+    file = AppendedCSV(str(path))
+    file.write({"b": 1, "text": 'a, "b"'}, {"b": (), "text": ()})
+    before = path.read_text()
+    with path.open() as seen_by_others:
+        file.write({"c": 2.5, "hidden": 3}, {"c": (), "hidden": ("csv",)})
+        assert seen_by_others.read() == before
+    file.write({"b": 4}, {"b": ()})
+    file.close()
+    rows = list(csv.DictReader(path.open()))
+    assert rows == [
+        {"b": "1", "text": 'a, "b"', "c": ""},
+        {"b": "", "text": "", "c": "2.5"},
+        {"b": "4", "text": "", "c": ""},
+    ]
+    assert [file.name for file in tmp_path.iterdir()] == ["progress.csv"]
 
 
 def test_files_keep_the_rows_of_the_training_before(tmp_path):
