@@ -209,7 +209,8 @@ class _Ending:
             ending["error"] = f"{type(error).__name__}: {error}"[:1000]
         try:
             self._save({**self._training, **ending})
-            return write_report(self._folder, plots=self._plots and plots)
+            # Whoever sent a signal may wait for some seconds only, and a run on W&B is still to be finished
+            return write_report(self._folder, plots=self._plots and plots and received_signal() is None)
         except Exception as problem:
             # A training must not fail at its end for want of a report
             warnings.warn(

@@ -49,11 +49,12 @@ def test_a_training_in_python_is_interrupted_and_its_report_names_the_signal(tmp
         return True
 
     model = make_model(tmp_path, **TINY)
-    with pytest.raises(KeyboardInterrupt, match=which.name), Report(plots=False) as report:
+    with pytest.raises(KeyboardInterrupt, match=which.name), Report() as report:
         model.learn(2000, callback=[report, ConvertCallback(send)])
     training = json.loads((tmp_path / "training.json").read_text())
     assert (training["state"], training["signal"]) == ("interrupted", which.name)
     assert f"by `{which.name}`" in (tmp_path / "report.md").read_text()
+    assert not (tmp_path / "plots").exists(), "whoever sent it may not wait so long"
     assert actions() == [signal.SIG_DFL] * 2
 
 
