@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from sb3_ext.runs.small_files import read_text
+from sb3_ext.runs.small_files import read_small_text
 
 __all__ = ["read_plain_yaml"]
 
@@ -48,7 +48,7 @@ def read_plain_yaml(path: Path, problems: list[str]) -> dict[str, Any]:
     :param problems: gets a line when the file can't be read
     :return: what it holds; empty when it is not there, or no mapping
     """
-    text = read_text(path, problems)
+    text = read_small_text(path, problems)
     if text is None:
         return {}
     try:

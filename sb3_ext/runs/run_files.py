@@ -24,7 +24,7 @@ from sb3_ext.common.names import nearest
 from sb3_ext.runs.monitor_files import WINDOW, Episodes, read_episodes
 from sb3_ext.runs.plain_yaml import read_plain_yaml
 from sb3_ext.runs.progress_file import PROGRESS_FILES, Progress, read_progress
-from sb3_ext.runs.small_files import as_number, checked, read_json, read_text
+from sb3_ext.runs.small_files import as_number, checked, read_json, read_small_text
 from sb3_ext.runs.thinned_curve import Series, ThinnedCurve
 
 __all__ = ["ALERTS_FILE", "SCORE", "TRAINING_FILE", "Evaluation", "Run", "Threshold", "read_run"]
@@ -230,7 +230,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     progress = read_progress(path)
     evaluations, evaluations_file = _read_evaluations(path, progress, problems)
     alerts = read_json(path / ALERTS_FILE, list, problems)
-    command = read_text(params / "command.txt", problems)
+    command = read_small_text(params / "command.txt", problems)
     return Run(
         path,
         checked(read_plain_yaml(params / "args.yml", problems), _ARGS, "args.yml", problems),

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["as_number", "checked", "read_json", "read_text"]
+__all__ = ["as_number", "checked", "read_json", "read_small_text"]
 
 #: Bytes; those that a training writes have a few thousand
 _MAX_SIZE = 100_000
 
 
-def read_text(path: Path, problems: list[str]) -> str | None:
+def read_small_text(path: Path, problems: list[str]) -> str | None:
     """
     :param path: a text file
     :param problems: gets a line when the file can't be read
@@ -42,7 +42,7 @@ def read_json(path: Path, kind: type, problems: list[str]) -> Any:
     :param problems: gets a line when the file can't be read
     :return: what it has; ``None`` when it is not there or can't be read
     """
-    text = read_text(path, problems)
+    text = read_small_text(path, problems)
     if text is None:
         return None
     try:
