@@ -101,6 +101,12 @@ def test_each_model_gets_its_own_statistics(zoo, folder, run, which, file):
     assert not env.training and not env.norm_reward
 
 
+def test_the_final_model_gets_its_own_after_another_was_played(zoo, folder, run):
+    make_env(zoo, folder, load_best=True)
+    env = unwrap_vec_normalize(make_env(zoo, folder))
+    assert count(env) == count(run / ENV / "vecnormalize.pkl") != count(run / "best_model_vecnormalize.pkl")
+
+
 def test_a_model_without_statistics_gets_those_of_the_end_and_a_warning(zoo, folder, run):
     (run / "rl_model_vecnormalize_200_steps.pkl").rename(run / "elsewhere.pkl")
     with pytest.warns(UserWarning, match=r"no normalisation statistics for .*rl_model_200_steps.*end of training"):
