@@ -322,6 +322,19 @@ def test_one_lucky_episode_does_not_reach_a_threshold(tmp_path):
     assert "the threshold of 0.7 was not reached" in report and "never" in part_of(report, "Sample efficiency")
 
 
+def test_with_few_episodes_only_the_mean_of_all_is_a_settled_score(tmp_path):
+    def settled(counts):
+        rows = [
+            {"time/total_timesteps": step, "time/episodes": count, "rollout/ep_rew_mean": float(step)}
+            for step, count in enumerate(counts)
+        ]
+        (tmp_path / "progress.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        return read_run(tmp_path).settled_score.values.tolist()
+
+    assert settled([5, 40, 80]) == [2.0]
+    assert settled([5, 99, 100, 150]) == [2.0, 3.0]
+
+
 def test_a_new_training_in_the_same_folder_hides_the_one_before(tmp_path):
     rows = [{"time/total_timesteps": step, "time/time_elapsed": step / 10, "train/loss": 1.0} for step in (10, 20, 30)]
     rows += [{"time/total_timesteps": step, "time/time_elapsed": step / 10, "train/loss": 2.0} for step in (10, 20)]

@@ -93,6 +93,8 @@ def test_normalised_rewards_are_possible(normalize):
         ({"env_wrapper": [WRAPPER, "sb3_ext.wrappers.ActionMaskFromInfo"]}, "alone"),
         ({"env_wrapper": {WRAPPER: {"skip": 4}}}, "did you mean 'frame_skip'"),
         ({"env_wrapper": {WRAPPER: {"frame_skip": 0}}}, "frame_skip=0"),
+        ({"env_wrapper": {WRAPPER: {"screen_size": 0}}}, "screen_size=0"),
+        ({"env_wrapper": {WRAPPER: {"noop_max": -1}}}, "noop_max=-1"),
         ({"frame_stack": 0}, "frame_stack=0"),
         ({"vec_env_wrapper": "stable_baselines3.common.vec_env.VecMonitor"}, "VecMonitor"),
         ({"normalize": True}, "norm_obs"),
