@@ -270,7 +270,7 @@ def _binned(steps: np.ndarray, values: np.ndarray, width: int) -> np.ndarray:
 
 def _n_bins(steps: np.ndarray, most: int) -> int:
     """Fewer spans where points are unevenly spaced, so that most of them have one."""
-    for n_bins in range(most, max(most // 3, 2) - 1, -1):
+    for n_bins in range(most, max(most // 3, 2), -1):
         if len(np.unique(_bin_of(steps, n_bins))) >= 0.8 * n_bins:
             return n_bins
     return max(most // 3, 2)

@@ -6,6 +6,7 @@ import optuna
 import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 from rl_zoo3 import exp_manager
+from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER, HYPERPARAMS_SAMPLER
 
 from sb3_ext.zoo.samplers import convert_ppo_ext_params, sample_ppo_ext_params
 
@@ -58,6 +59,17 @@ def test_the_command_lines_hyperparameters_beat_those_of_a_trial(storage, trial_
     sampled = convert_ppo_ext_params(study.trials[trial_id].params)
     assert hyperparams["learning_rate"] == 0.5
     assert hyperparams["gamma"] == sampled["gamma"]
+
+
+@pytest.mark.parametrize("algo", ["a2c_ext", "ppo_ext", "ppo_lstm_ext", "reinforce"])
+def test_a_trials_parameters_give_its_hyperparameters_again(algo):
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(10):
+        trial = study.ask()
+        sampled = HYPERPARAMS_SAMPLER[algo](trial, 2, 1, {})
+        assert HYPERPARAMS_CONVERTER[algo](trial.params) == sampled
+        if "kl_stop" in trial.params:
+            assert sampled["target_kl"] == (trial.params["target_kl"] if trial.params["kl_stop"] else None)
 
 
 def test_a_trial_needs_its_study():
