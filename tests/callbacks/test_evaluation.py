@@ -1,5 +1,7 @@
 """Evaluation while an agent is trained: when it happens, what it writes, and how it ends a training."""
 
+import json
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -11,13 +13,14 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, StopTrainingOnRewardThreshold
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_ext import PPOExt
 from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.evaluation.config import EvaluationConfig, read_evaluation
 from sb3_ext.callbacks.evaluation.results import log_late
+from sb3_ext.callbacks.report import Report
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.runs.normalization import load_statistics
 
@@ -216,6 +219,16 @@ def test_it_stops_when_evaluations_no_longer_improve(options, stops_at, capsys):
         assert f"No more improvement, training stops at {stops_at} steps" in capsys.readouterr().out
     else:
         assert evaluation.stop_reason is None
+
+
+def test_a_plateau_is_the_reason_in_the_files_of_the_run(tmp_path):
+    model = make_model()
+    model.set_logger(configure(str(tmp_path), ["json"]))
+    evaluation = make_evaluation(tmp_path, every=100, stop="plateau", window=1, patience=2, stop_after=0)
+    model.learn(1000, callback=[evaluation, Report(str(tmp_path), plots=False, verbose=0)])
+    reason = json.loads((tmp_path / "training.json").read_text(encoding="utf-8"))["stop_reason"]
+    assert reason == evaluation.stop_reason and "evaluations has not exceeded" in reason
+    assert f"after 300 steps of 1,000 ({reason})" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("min_improvement", "stops_at"), [(299, 1000), (300, 400)])
