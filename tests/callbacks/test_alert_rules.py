@@ -419,6 +419,30 @@ def test_a_training_that_is_broken_is_found(run, rule_id):
     assert fired_in(run, rule_id)
 
 
+def test_a_score_that_never_moves_is_a_stall_without_a_threshold_too():
+    assert fired_rows("reward_stall", lambda index: score(20 + index % 3), facts(threshold=None))
+
+
+@pytest.mark.parametrize(("success_rate", "fires"), [(0.98, True), (0.99, False)])
+def test_a_task_is_solved_when_nearly_all_episodes_succeed(success_rate, fires):
+    row = score(20, rollout__success_rate=success_rate)
+    assert bool(fired_rows("reward_stall", lambda index: row)) == fires
+
+
+@pytest.mark.parametrize(("latest", "solved"), [(0.88, True), (0.8, False)])
+def test_a_solved_task_may_fall_back_a_little(latest, solved):
+    course = Score(120.0)
+    for index, way_made in enumerate([0, 0, 0, 0, 0, 0.96, latest]):
+        course.add(20 + 100 * way_made, index / 10)
+    assert course.solved == solved
+
+
+def test_a_training_may_start_at_the_threshold():
+    course = Score(475.0)
+    course.add(475.0, 0.0)
+    assert course.solved
+
+
 def test_a_few_rows_are_not_called_a_stall():
     assert fired_rows("reward_stall", lambda index: score(20), RunFacts(total=200 * STEPS_A_ROW, threshold=475.0))
     few = RunFacts(total=12 * STEPS_A_ROW, threshold=475.0)
@@ -439,5 +463,6 @@ def test_many_scores_are_thinned_out():
     course = Score(475.0)
     for index in range(10_000):
         course.add(index / 100, index / 10_000)
-    assert 100 < course.n_since(0.45) < 500
+    assert 200 < course.n_since(1.0) < 600
+    assert course.n_since(0.5) == pytest.approx(course.n_since(1.0) / 2, rel=0.1)
     assert course.rises(0.1)

@@ -1,5 +1,7 @@
 """Numbers in an environment's info reach the logger."""
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -75,6 +77,13 @@ def test_a_key_that_never_comes_is_told_once_with_those_that_do():
         rows = rows_of(PPO, make_vec_env(Walker, 2), ["speed", "x"], total=96)
     assert sum("speed" in str(warning.message) for warning in warned) == 1
     assert all("info/x" in row and "info/speed" not in row for row in rows)
+
+
+def test_nothing_is_missing_before_an_episode_has_ended():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="metrics: info")
+        rows = rows_of(A2CExt, make_vec_env(Walker, 2), ["falls"], total=16, n_steps=2)
+    assert ["info/falls" in row for row in rows] == [False, True, False, True]
 
 
 def test_what_is_not_a_number_is_told_once_and_left_out():
