@@ -56,6 +56,10 @@ def test_progress_and_time_left_are_told_at_any_width(width, text):
     assert footer.text(width) == text
 
 
+def test_before_the_first_step_no_speed_is_told():
+    assert Footer(0, 100, 0, 0.0, None).text(80) == "0% 0 of 100 steps, 0 episodes"
+
+
 def rows_erased(output):
     """How many rows the last frame erased before it was drawn."""
     return re.findall(r"(?:\x1b\[2K|\x1b\[1A|\r)+", output)[-1].count("\x1b[2K")
@@ -82,6 +86,7 @@ class Screen:
     [
         ([(100, 30)], [20]),
         ([(120, 50)], [20]),
+        ([(80, 50)], [20]),
         # Each line takes two rows now, and the new ones only one
         ([(50, 50), (50, 50)], [40, 20]),
         # The upper half has left the screen, and comes back
