@@ -39,6 +39,11 @@ def test_an_example_can_be_trained(env_id, section, tmp_path, monkeypatch):
         gym.make(env_id).close()
     except (gym.error.DependencyNotInstalled, gym.error.NamespaceNotFound) as error:
         pytest.skip(str(error))
+    for _, script in examples("python"):
+        # A script that starts with its file's name is that of a module which an example names
+        if name := re.match(r"# (\w+\.py)\n", script):
+            (tmp_path / name[1]).write_text(script, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("WANDB_MODE", "offline")
     config = tmp_path / "example.yml"
     config.write_text(yaml.safe_dump({env_id: section}), encoding="utf-8")

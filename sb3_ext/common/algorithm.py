@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_ext.common.checked_load import CheckedLoad
 from sb3_ext.common.env_diversity import warn_if_copies
 from sb3_ext.common.frame_skip import warn_double_frame_skip
+from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_choice
 from sb3_ext.common.options import read_whole
 from sb3_ext.common.policies import resolve_policy_kwargs
@@ -67,6 +68,8 @@ class ExtAlgorithm(ScheduledAlgorithm, CheckedLoad, OnPolicyAlgorithm):
                 )
 
     def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
+        if "." in policy_name:
+            return import_class("policy", policy_name, BasePolicy)
         check_choice("policy", policy_name, self.policy_aliases)
         return super()._get_policy_from_name(policy_name)
 

@@ -23,10 +23,17 @@ from stable_baselines3.common.policies import (
     BasePolicy,
     MultiInputActorCriticPolicy,
 )
-from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor, MlpExtractor, NatureCNN
+from stable_baselines3.common.torch_layers import (
+    BaseFeaturesExtractor,
+    CombinedExtractor,
+    FlattenExtractor,
+    MlpExtractor,
+    NatureCNN,
+)
 from torch import nn
 
 from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
+from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
 from sb3_ext.common.options import read_flag, read_number
 
@@ -56,19 +63,20 @@ OPTIMIZERS: dict[str, type[th.optim.Optimizer]] = {
     "RMSprop": th.optim.RMSprop,
     "SGD": th.optim.SGD,
 }
-_BY_NAME: dict[str, dict[str, Any]] = {
-    "activation_fn": ACTIVATIONS,
-    "features_extractor_class": EXTRACTORS,
-    "optimizer_class": OPTIMIZERS,
+#: The classes that have a name, and what any other must be a subclass of
+_BY_NAME: dict[str, tuple[dict[str, Any], type]] = {
+    "activation_fn": (ACTIVATIONS, nn.Module),
+    "features_extractor_class": (EXTRACTORS, BaseFeaturesExtractor),
+    "optimizer_class": (OPTIMIZERS, th.optim.Optimizer),
 }
 
 
 def resolve_policy_kwargs(policy_class: type[BasePolicy], policy_kwargs: dict[str, Any]) -> dict[str, Any]:
     """
     :param policy_class: the policy that they are for
-    :param policy_kwargs: as written, with names of classes or the classes themselves
+    :param policy_kwargs: as written, with names of classes, import paths or the classes themselves
     :return: with the classes
-    :raises ValueError: when there is no class of a name
+    :raises ValueError: when there is no class of a name or at a path
     :raises TypeError: when the policy or its extractor has no such parameter
     """
     _check_parameters("policy_kwargs", policy_class, policy_kwargs)
@@ -93,11 +101,13 @@ def _check_parameters(option: str, cls: type, written: dict[str, Any]) -> None:
 def _resolve(key: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    known = _BY_NAME[key]
+    known, kind = _BY_NAME[key]
     matching = {name.lower(): found for name, found in known.items()}.get(value.removeprefix("nn.").lower())
-    if matching is None:
-        raise ValueError(f"policy_kwargs: there is no {key} {value!r}: {nearest(value, known)}")
-    return matching
+    if matching is not None:
+        return matching
+    if "." in value:
+        return import_class(f"policy_kwargs: {key}", f"torch.{value}" if value.startswith("nn.") else value, kind)
+    raise ValueError(f"policy_kwargs: there is no {key} {value!r}: {nearest(value, known)}")
 
 
 class PolicyOptions(BasePolicy):

@@ -12,7 +12,9 @@ from typing import Any
 import rl_zoo3.exp_manager
 import yaml
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BasePolicy
 
+from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
 from sb3_ext.common.options import read_number
 from sb3_ext.hyperparams import hyperparams_file
@@ -83,6 +85,8 @@ def check_section(hyperparams: dict[str, Any], algorithm: type[BaseAlgorithm], w
     for name, example in (("n_timesteps", "1000000"), ("policy", "MlpPolicy")):
         if name not in hyperparams:
             raise ValueError(f"{where} needs {name}, such as {example}.")
+    if "." in hyperparams["policy"]:
+        import_class(f"{where}: policy", hyperparams["policy"], BasePolicy)  # RL Zoo's error has no reason
     hyperparams["n_timesteps"] = read_number("n_timesteps", hyperparams["n_timesteps"])
 
 

@@ -1,5 +1,7 @@
 """Policies and feature extractors written by name under policy_kwargs."""
 
+import re
+
 import numpy as np
 import pytest
 import torch as th
@@ -108,6 +110,83 @@ def test_the_orthogonal_gain_is_the_norm_of_the_hidden_layers_rows():
     model = make({"ortho_gain": 0.5, "net_arch": [4]})
     weight = model.policy.mlp_extractor.policy_net[0].weight.detach()
     assert th.linalg.svdvals(weight) == pytest.approx(0.5 * th.ones(4))
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """A user's module in the current folder, which `python -m` puts into the path."""
+    (tmp_path / "own_networks.py").write_text("""
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor
+from torch import nn, optim
+class OwnExtractor(FlattenExtractor): pass
+class OwnActivation(nn.ReLU): pass
+class OwnOptimizer(optim.Adam): pass
+class OwnPolicy(ActorCriticPolicy): pass
+a_number = 3
+""")
+    (tmp_path / "broken_networks.py").write_text("import no_such_package")
+    (tmp_path / "failing_networks.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("own_module")
+def test_classes_of_the_users_are_found_by_their_import_path(tmp_path):
+    env = make_vec_env(lambda: RandomEnv(OBSERVATION_SPACES["Box"], ACTION_SPACES["Discrete"]), 2, seed=0)
+    policy_kwargs = {
+        "features_extractor_class": "own_networks.OwnExtractor",
+        "activation_fn": "own_networks.OwnActivation",
+        "optimizer_class": "own_networks.OwnOptimizer",
+    }
+    model = PPOExt("own_networks.OwnPolicy", env, n_steps=16, batch_size=16, device="cpu", policy_kwargs=policy_kwargs)
+    model.learn(32).save(tmp_path / "model")
+    policy = PPOExt.load(tmp_path / "model", device="cpu").policy
+    found = [
+        type(policy),
+        type(policy.features_extractor),
+        type(policy.optimizer),
+        type(policy.mlp_extractor.policy_net[1]),
+    ]
+    assert [cls.__name__ for cls in found] == ["OwnPolicy", "OwnExtractor", "OwnOptimizer", "OwnActivation"]
+
+
+def test_any_activation_of_torch_can_be_named():
+    assert len(modules(make({"activation_fn": "nn.PReLU", "net_arch": [8]}), nn.PReLU)) == 2
+
+
+@pytest.mark.usefixtures("own_module")
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("no_such_package.Own", "there is no module 'no_such_package', neither installed nor in the folder"),
+        ("own_networks.inner.Own", "there is no module 'own_networks.inner'"),
+        ("broken_networks.Own", "'broken_networks' imports 'no_such_package', which is not installed"),
+        ("failing_networks.Own", "importing 'failing_networks' raised ZeroDivisionError"),
+        ("own_networks.OwnExtracter", "'own_networks' has no 'OwnExtracter': did you mean 'OwnExtractor'?"),
+        ("math.Own", "'math' has no 'Own': it has no subclass of BaseFeaturesExtractor at all"),
+        ("own_networks.OwnOptimizer", "must be a subclass of stable_baselines3.*BaseFeaturesExtractor, and is <class"),
+        ("own_networks.a_number", "must be a subclass of .*, and is 3"),
+    ],
+)
+def test_a_path_that_can_not_be_used_gets_an_error_that_says_why(path, reason):
+    with pytest.raises(
+        ValueError, match=rf"policy_kwargs: features_extractor_class: '{path}' can't be used: .*{reason}"
+    ):
+        make({"features_extractor_class": path})
+
+
+@pytest.mark.usefixtures("own_module")
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ("own_networks.OwnPolic", "did you mean 'OwnPolicy'?"),
+        ("own_networks.OwnExtractor", "must be a subclass of stable_baselines3.common.policies.BasePolicy"),
+        ("MlpPolic", "did you mean 'MlpPolicy'?"),
+    ],
+)
+def test_a_policy_that_can_not_be_used_gets_an_error_that_says_why(policy, reason):
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        PPOExt(policy, "CartPole-v1", device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,11 @@ def test_a_study_goes_on_and_its_trials_can_be_trained(tmp_path, capsys, algo):
         ),
         ("--algo ppo_ext --env Acrobot-v1 --conf-file own.yml", "the section for Acrobot-v1 needs policy"),
         ("--algo ppo_ext --env Pong-v5 --conf-file own.yml", "has no section 'atari' or 'Pong-v5'"),
+        ("--algo ppo_ext --env CartPole-v1 -params n_epochs:'\"three\"'", "n_epochs='three' must be a number"),
+        (
+            "--algo ppo_ext --env CartPole-v1 -params policy:'\"own.Own\"'",
+            "'own.Own' can't be used: there is no module 'own'",
+        ),
     ],
 )
 def test_mistakes_get_an_error_with_the_nearest_name(tmp_path, arguments, message):
