@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
-from rl_zoo3.exp_manager import ExperimentManager
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_ext.zoo.vec_envs import VecEnvChooser
+
+if TYPE_CHECKING:  # a process that unpickles a factory imports this module before RL Zoo, which imports it in turn
+    from rl_zoo3.exp_manager import ExperimentManager
 
 __all__ = ["env_factory"]
 
