@@ -288,9 +288,11 @@ class ExtExperimentManager(ExperimentManager):
             **self._env_config,
         )
 
+        wrapper = self.env_wrapper  # other processes get the function below, and must not get this object
+
         def make_env() -> gym.Env:
             env = gym.spec(config.env_id).make(**config.env_kwargs)
-            return env if self.env_wrapper is None else self.env_wrapper(env)
+            return env if wrapper is None else wrapper(env)
 
         # As many as training has, for evaluation too: SB3 warns when its environments are of another kind
         return self._chooser.choose(config, self.n_envs, make_env, monitor_dir)

@@ -11,13 +11,15 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
+from sb3_ext.zoo.repeated_comparison import wins_clearly
+
 __all__ = ["choose_threads"]
 
 #: More threads must be this much faster: they keep the environments, the critic's process and the evaluation's from the
-#: cores, and measurements are noisy.
+#: cores.
 _WORTH_IT = 1.3
-#: Short ones are the noisy ones
-_SECONDS = 0.1
+#: Samples in the measured gradient, at most
+_BATCH = 128
 
 
 def choose_threads(model: OnPolicyAlgorithm) -> int:
@@ -31,19 +33,20 @@ def choose_threads(model: OnPolicyAlgorithm) -> int:
     if most == 1 or model.device.type != "cpu":
         return most
     gradient = _a_gradient(model)
-    seconds: dict[int, list[float]] = {1: [], most: []}
-    start = time.perf_counter()
-    while not seconds[most] or time.perf_counter() - start < _SECONDS:
-        for threads, taken in seconds.items():  # in turns, since the machine's own speed moves
-            th.set_num_threads(threads)
-            taken.append(_fastest(gradient))
+    _times(gradient, most)  # starts the threads
+
+    def compare() -> bool:
+        one, several = _times(gradient, 1), _times(gradient, most)
+        return all(a > _WORTH_IT * b for a, b in zip(one, several, strict=True))
+
+    all_are_faster = wins_clearly(compare)
     th.set_num_threads(most)
     model.policy.optimizer.zero_grad()
-    return most if min(seconds[1]) > _WORTH_IT * min(seconds[most]) else 1
+    return most if all_are_faster else 1
 
 
 def _a_gradient(model: OnPolicyAlgorithm) -> Callable[[], None]:
-    n = min(int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs), 256)
+    n = min(int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs), _BATCH)
     observations = _zeros(model.observation_space, n)
     actions = _zeros(model.action_space, n)
 
@@ -60,11 +63,12 @@ def _zeros(space: spaces.Space, n: int) -> Any:
     return th.from_numpy(np.zeros((n, *(space.shape or ())), space.dtype))
 
 
-def _fastest(call: Callable[[], None], repeats: int = 2) -> float:
+def _times(call: Callable[[], None], threads: int) -> tuple[float, float]:
+    """
+    Seconds that pass, and seconds that this thread works. On a busy machine, waiting for the others can look fast: the
+    system lets those who waited go first. Only where there is work to share out does this thread work less.
+    """
+    th.set_num_threads(threads)
+    wall, work = time.perf_counter(), time.thread_time()
     call()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return time.perf_counter() - wall, time.thread_time() - work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import math
 import multiprocessing
 import os
 import sys
@@ -14,18 +15,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+import numpy as np
 import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
 from sb3_ext.vec_env.atari_config import native_atari_settings
+from sb3_ext.zoo.repeated_comparison import wins_clearly
 
-__all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "step_seconds"]
+__all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "choose_processes"]
 
-#: What ``MulticoreVecEnv`` must save in a step of all environments, in seconds: waking its workers and collecting from
-#: them takes about 100 µs, and a second core should not be kept busy for nothing.
-_WORTH_IT = 150e-6
-#: How long an environment is stepped to find out how long a step takes.
+#: What ``MulticoreVecEnv`` must be able to save in a step of all environments, in seconds, to be tried at all: waking
+#: its workers and collecting from them takes about 100 µs.
+_WORTH_TRYING = 150e-6
+#: How much faster it must then be: a second core should not be kept busy for nothing.
+_WORTH_IT = 1.15
+#: How long an environment is stepped to find out how long a step takes, and how long each side of a comparison is.
 _PROBE_SECONDS = 0.05
+_COMPARISON_SECONDS = 0.02
 
 
 class VecEnvChoice(NamedTuple):
@@ -108,7 +114,7 @@ def choose_processes(wish: str, n_envs: int, make_env: Callable[[], gym.Env]) ->
     if wish == "subproc":
         return VecEnvChoice(SubprocVecEnv, "a process for each environment")
     n_cores = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, n_envs)
-    if wish == "auto" and (n_cores < 2 or _saved_by_cores(make_env, n_envs, n_cores) < _WORTH_IT):
+    if wish == "auto" and not (n_cores > 1 and _cores_are_faster(make_env, n_envs, n_cores)):
         return VecEnvChoice(DummyVecEnv, "one process")
     return VecEnvChoice(_make_multicore, f"{n_cores} processes")
 
@@ -132,19 +138,54 @@ def _start_method() -> str | None:
     return "fork" if can_fork and is_alone else None
 
 
-def _saved_by_cores(make_env: Callable[[], gym.Env], n_envs: int, n_cores: int) -> float:
-    """Seconds that a step of all environments would take less, if cores cost nothing."""
+def _cores_are_faster(make_env: Callable[[], gym.Env], n_envs: int, n_cores: int) -> bool:
+    share = -(-n_envs // n_cores)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the training's own environments warn too
-        step = step_seconds(make_env)
-    return step * n_envs - step * -(-n_envs // n_cores)
+        step = _step_seconds(make_env)
+        if step * (n_envs - share) < _WORTH_TRYING:
+            return False
+        # Whether the other cores are free is seen only by using them. Slow environments need no more than a few steps
+        times = min(share, math.ceil(_COMPARISON_SECONDS / step))
+        make_share: list[Callable[[], gym.Env]] = [lambda: _Repeat(make_env(), times)] * n_cores
+        one, several = DummyVecEnv(make_share), _make_multicore(make_share)
+        try:
+            for env in (one, several):
+                env.seed(0)
+                env.reset()
+            return wins_clearly(lambda: _vec_step_seconds(one) > _WORTH_IT * _vec_step_seconds(several))
+        finally:
+            one.close()
+            several.close()
 
 
-def step_seconds(make_env: Callable[[], gym.Env]) -> float:
-    """
-    :param make_env: makes the environment
-    :return: how long one step takes in the faster quarter of them: others are slow because the machine is busy
-    """
+class _Repeat(gym.Wrapper):
+    """Takes as long as the steps of several environments."""
+
+    def __init__(self, env: gym.Env, times: int) -> None:
+        super().__init__(env)
+        self._times = times
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        for _ in range(self._times):
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            if terminated or truncated:
+                observation, info = self.env.reset()
+        return observation, reward, False, False, info
+
+
+def _vec_step_seconds(env: VecEnv) -> float:
+    actions = np.array([env.action_space.sample() for _ in range(env.num_envs)])
+    env.step(actions)  # wakes the processes
+    n_steps, start = 0, time.perf_counter()
+    while time.perf_counter() < start + _COMPARISON_SECONDS:
+        env.step(actions)
+        n_steps += 1
+    return (time.perf_counter() - start) / n_steps
+
+
+def _step_seconds(make_env: Callable[[], gym.Env]) -> float:
+    """How long a step takes in the faster quarter of them: others are slow because the machine is busy."""
     env = make_env()
     env.action_space.seed(0)
     env.reset(seed=0)

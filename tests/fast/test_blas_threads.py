@@ -1,4 +1,4 @@
-"""torch's number of threads is the only one: NumPy's BLAS would take all cores for wide products."""
+"""The fast path uses as many threads as torch may. NumPy's BLAS would use all cores for large products."""
 
 import os
 import subprocess

@@ -1,6 +1,7 @@
 """``ext:`` in a hyperparameter file: what it may hold, and what it does."""
 
 import argparse
+import fcntl
 import os
 import time
 
@@ -11,11 +12,14 @@ import torch as th
 from rl_zoo3 import exp_manager
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
+from sb3_ext import PPOExt
 from sb3_ext.callbacks.metrics.sample_efficiency import spec_of
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
 from sb3_ext.zoo.options import OUR_DEFAULTS, ExtOptions, read_options
+from sb3_ext.zoo.repeated_comparison import wins_clearly
+from sb3_ext.zoo.threads import choose_threads
 from sb3_ext.zoo.vec_envs import _start_method, choose_processes
 
 
@@ -45,9 +49,9 @@ def test_a_mistake_is_told(written, said):
         read_options(written)
 
 
-def set_up(tmp_path, env_id, hyperparams=None, algo="ppo_ext", **kwargs):
+def set_up(tmp_path, env_id, hyperparams=None, algo="ppo_ext", num_threads=1, **kwargs):
     manager = exp_manager.ExperimentManager(
-        argparse.Namespace(num_threads=1),
+        argparse.Namespace(num_threads=num_threads),
         algo,
         env_id,
         str(tmp_path),
@@ -132,18 +136,28 @@ def test_normalisation_goes_on_top_of_a_native_environment(tmp_path):
     assert isinstance(model.env.unwrapped, CartPoleVecEnv)
 
 
-def test_cheap_environments_stay_in_one_process_and_dear_ones_get_more():
-    class Dear(gym.Wrapper):
-        def step(self, action):
-            end = time.perf_counter() + 1e-3
-            while time.perf_counter() < end:
-                pass
-            return super().step(action)
+class Slow(gym.Wrapper):
+    """Waits in each step, and lets nobody else wait at the same time if it is given a file to lock."""
 
+    def __init__(self, env, lock=os.devnull):
+        super().__init__(env)
+        self._file = open(lock, "w")
+
+    def step(self, action):
+        if self._file.name != os.devnull:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        time.sleep(0.05)  # long enough for a busy machine
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        return super().step(action)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="Needs two cores")
+def test_environments_get_several_processes_where_these_are_faster(tmp_path):
+    n = min(len(os.sched_getaffinity(0)), 8)
+    assert choose_processes("auto", 8, lambda: Slow(gym.make("CartPole-v1"))).name == f"{n} processes"
+    lock = tmp_path / "lock"
+    assert choose_processes("auto", 8, lambda: Slow(gym.make("CartPole-v1"), lock)).name == "one process"
     assert choose_processes("auto", 2, lambda: gym.make("CartPole-v1")).name == "one process"
-    n_cores = len(os.sched_getaffinity(0))
-    expected = f"{min(n_cores, 8)} processes" if n_cores > 1 else "one process"
-    assert choose_processes("auto", 8, lambda: Dear(gym.make("CartPole-v1"))).name == expected
 
 
 def test_a_fork_is_made_only_where_nobody_else_runs(monkeypatch):
@@ -153,17 +167,64 @@ def test_a_fork_is_made_only_where_nobody_else_runs(monkeypatch):
     assert _start_method() is None
 
 
-def test_threads_are_measured_unless_they_are_given(tmp_path):
+@pytest.mark.parametrize(
+    ("comparisons", "wins"),
+    [("+++++", True), ("++-+++", True), ("--", False), ("-+-", False), ("++++--", False), ("+-++-", False)],
+)
+def test_another_way_is_taken_when_it_wins_almost_all_comparisons(comparisons, wins):
+    rest = iter(comparisons)
+    assert wins_clearly(lambda: next(rest) == "+") is wins
+    assert not list(rest)
+
+
+@pytest.fixture
+def two_threads():
     before = th.get_num_threads()
-    manager, model = set_up(tmp_path, "CartPole-v1")
-    assert th.get_num_threads() == before  # --num-threads was given
-    parameters = [p.detach().clone() for p in model.policy.parameters()]
-    manager.args.num_threads = -1
     th.set_num_threads(2)
-    manager._set_threads(model)
-    assert th.get_num_threads() in (1, 2)
-    assert all(th.equal(a, b) for a, b in zip(parameters, model.policy.parameters(), strict=True))
-    manager._options = read_options({"threads": 2})
-    manager._set_threads(model)
-    assert th.get_num_threads() == 2
+    yield
     th.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("num_threads", "threads", "expected"),
+    [
+        (-1, "auto", 1),  # a tiny network has no work to share out
+        (-1, 3, 3),
+        (2, 3, 2),
+        (2, "auto", 2),
+    ],
+    ids=["measured", "in the file", "the command line goes first", "the command line goes before measuring"],
+)
+def test_threads_are_those_asked_for_or_measured(tmp_path, two_threads, num_threads, threads, expected):
+    hyperparams = {"policy_kwargs": {"net_arch": [8]}, "ext": {"threads": threads}}
+    set_up(tmp_path, "CartPole-v1", hyperparams, num_threads=num_threads)
+    assert th.get_num_threads() == expected
+
+
+@pytest.mark.parametrize(
+    ("shares_work", "expected"), [(True, 2), (False, 1)], ids=["less work for each", "only less waiting"]
+)
+def test_all_threads_are_used_where_they_share_the_work(two_threads, monkeypatch, shares_work, expected):
+    model = PPOExt("MlpPolicy", "CartPole-v1", device="cpu")
+    bias = model.policy.value_net.bias
+
+    def evaluate_actions(*args):
+        is_alone = th.get_num_threads() == 1
+        time.sleep(0.15 * is_alone)
+        end = time.thread_time() + (0.01 if is_alone or not shares_work else 0.0)
+        while time.thread_time() < end:
+            pass
+        return bias, bias, None
+
+    monkeypatch.setattr(model.policy, "evaluate_actions", evaluate_actions)
+    assert choose_threads(model) == expected
+
+
+def test_measuring_threads_leaves_the_model_as_it_was(two_threads):
+    model = PPOExt("MlpPolicy", "CartPole-v1", device="cpu", policy_kwargs={"net_arch": [8]})
+    parameters = [p.detach().clone() for p in model.policy.parameters()]
+    choose_threads(model)
+    for parameter, before in zip(model.policy.parameters(), parameters, strict=True):
+        assert th.equal(parameter, before)
+        assert parameter.grad is None
+    assert th.get_num_threads() == 2
