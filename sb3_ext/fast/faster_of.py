@@ -10,12 +10,15 @@ __all__ = ["FasterOf"]
 #: A way that takes this much longer is tried less often
 _FAR = 1.5
 _RARELY = 4
+#: The second way is not tried again for now when a trial takes this much longer than the first way
+_HOPELESS = 2.0
 
 
 class FasterOf:
     """
-    Both ways are tried a few times. After that the faster one is taken; now and then the other one is tried again,
-    because the machine may have become busier or idler. What that takes then counts, not what it took before.
+    Both ways are tried a few times, the first one first. After that the faster one is taken; now and then the other one
+    is tried again, because the machine may have become busier or idler. What that takes then counts, not what it took
+    before.
 
     :param trials: how often each way is tried at first, and how many of its latest times are kept
     :param again_after: uses of the faster way before the other one is tried again; four times as many when that one is
@@ -33,7 +36,7 @@ class FasterOf:
         """:return: 0 or 1, the way to take now"""
         if not self._is_known:
             for way in (0, 1):
-                if len(self._seconds[way]) < self._trials:
+                if len(self._seconds[way]) < self._trials and not self._is_hopeless():
                     return way
             self._is_known = True
         slower, faster = sorted((0, 1), key=self._median, reverse=True)
@@ -42,6 +45,10 @@ class FasterOf:
         if self._uses >= self._again_after * (_RARELY if is_far else 1):
             return slower
         return faster
+
+    def _is_hopeless(self) -> bool:
+        """Whether one trial says it all: on a busy machine, waiting for another process takes many times as long."""
+        return bool(self._seconds[1]) and self._seconds[1][-1] > _HOPELESS * self._median(0)
 
     def _median(self, way: int) -> float:
         return statistics.median(self._seconds[way])

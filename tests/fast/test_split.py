@@ -306,6 +306,14 @@ def test_a_way_that_is_far_slower_is_tried_less_often() -> None:
     assert ways.count(0) == 2 + 4
 
 
+def test_a_second_process_that_is_hopelessly_slow_is_tried_once() -> None:
+    faster_of, ways = FasterOf(trials=2, again_after=5), []
+    for _ in range(10):
+        ways.append(faster_of.choose())
+        faster_of.tell(ways[-1], 3.0 if ways[-1] else 1.0)
+    assert ways == [0, 0, 1, *[0] * 7]
+
+
 def test_a_way_that_was_slow_while_the_machine_was_busy_is_taken_at_the_next_try() -> None:
     faster_of = FasterOf(trials=3, again_after=10)
     for _ in range(20):
