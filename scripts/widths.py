@@ -48,37 +48,41 @@ class Cell(NamedTuple):
         return f"{self.ratio:.2f} ({self.steps_per_second:,.0f})"
 
 
-def make_model(algorithm: type[OnPolicyAlgorithm], width: int, batch_size: int) -> OnPolicyAlgorithm:
-    model = algorithm(
-        "MlpPolicy",
-        CartPoleVecEnv(N_ENVS),
-        n_steps=max(batch_size, 512) // N_ENVS,
-        batch_size=batch_size,
-        n_epochs=2,
-        policy_kwargs={"net_arch": [width, width]},
-        seed=0,
-        device="cpu",
-    )  # type: ignore[call-arg]
-    model.set_logger(configure(format_strings=[]))
-    return model
+class Training:
+    """A model that learns one rollout after the other; ``learn`` would start and end the critic's process each time."""
 
+    def __init__(self, algorithm: type[OnPolicyAlgorithm], width: int, batch_size: int) -> None:
+        self.model = algorithm(
+            "MlpPolicy",
+            CartPoleVecEnv(N_ENVS),
+            n_steps=max(batch_size, 512) // N_ENVS,
+            batch_size=batch_size,
+            n_epochs=2,
+            policy_kwargs={"net_arch": [width, width]},
+            seed=0,
+            device="cpu",
+        )  # type: ignore[call-arg]
+        self.model.set_logger(configure(format_strings=[]))
+        _, self._callback = self.model._setup_learn(10**9)
 
-def turn(model: OnPolicyAlgorithm) -> float:
-    """Seconds for one rollout and its update."""
-    start = time.perf_counter()
-    model.learn(model.n_steps * model.n_envs, log_interval=None, reset_num_timesteps=False)
-    return time.perf_counter() - start
+    def turn(self) -> float:
+        """Seconds for one rollout and its update."""
+        start, model = time.perf_counter(), self.model
+        assert model.env is not None
+        model.collect_rollouts(model.env, self._callback, model.rollout_buffer, n_rollout_steps=model.n_steps)
+        model.train()
+        return time.perf_counter() - start
 
 
 def measure(width: int, batch_size: int, seconds: float) -> Cell:
     """:param seconds: of training on each side"""
-    stock, ours = make_model(PPO, width, batch_size), make_model(PPOExt, width, batch_size)
-    turn(stock), turn(ours)
+    stock, ours = Training(PPO, width, batch_size), Training(PPOExt, width, batch_size)
+    stock.turn(), ours.turn()
     turns: list[tuple[float, float]] = []
     end = time.monotonic() + PATIENCE * seconds
     while len(turns) < FEWEST_TURNS or (time.monotonic() < end and not _is_enough(turns, seconds)):
-        turns.append((turn(stock), turn(ours)))
-    steps = ours.n_steps * N_ENVS * len(turns)
+        turns.append((stock.turn(), ours.turn()))
+    steps = ours.model.n_steps * N_ENVS * len(turns)
     return Cell(statistics.median(theirs / own for theirs, own in turns), steps / sum(own for _, own in turns))
 
 
