@@ -23,6 +23,7 @@ import json
 import math
 import os
 import random
+import re
 import sys
 import tempfile
 import time
@@ -107,10 +108,11 @@ def test_files(copy: Path, package: str) -> list[str]:
 def is_made_for(copy: Path, test_file: str, path: str) -> bool:
     """:return: whether a test file has a module's name, or imports it"""
     module = Path(path)
-    dotted = ".".join(module.with_suffix("").parts).removeprefix("sb3_ext.")
+    package = ".".join(["sb3_ext", *module.parent.parts]).replace("sb3_ext.sb3_ext", "sb3_ext")
     text = (copy / test_file).read_text(encoding="utf-8")
     mirrors = Path(test_file).stem == f"test_{module.stem}" and module.parts[-2] in Path(test_file).parts
-    return mirrors or f"sb3_ext.{dotted} import" in text
+    imports = rf"from {package}(\.{module.stem} import|( import .*\b{module.stem}\b))"
+    return mirrors or re.search(imports, text) is not None
 
 
 def try_mutant(mutant: Mutant, tests: dict[str, dict[str, Any]], copy: Path, patience: float) -> dict[str, Any]:

@@ -46,6 +46,8 @@ _NAMES = {
 _NAMES |= {other: name for name, other in _NAMES.items()}
 #: What only says something, or checks something that holds
 _QUIET_CALLS = {"warn", "print", "cast", "TypeVar", "super", "simplefilter", "filterwarnings"}
+#: Whose arguments may stand in any order, or fail at once in another
+_NOT_SWAPPED = {"min", "max", "minimum", "maximum", "isinstance", "issubclass", "getattr", "hasattr"}
 #: Checks, or names for readers: without them nothing changes as long as the code is right
 _QUIET_KEYWORDS = {"strict", "stacklevel", "name", "slots"}
 #: Of what a module or a class does when it is imported
@@ -295,7 +297,7 @@ class _Finder(ast.NodeVisitor):
         if called in _QUIET_CALLS:
             return
         plain = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
-        if len(plain) > 1 and plain == node.args and called not in ("isinstance", "issubclass", "getattr", "hasattr"):
+        if len(plain) > 1 and plain == node.args and called not in _NOT_SWAPPED:
             first, second = self._span(plain[0]), self._span(plain[1])
             between = self._source[first[1] : second[0]].decode()
             swapped = f"{self._text(plain[1])}{between}{self._text(plain[0])}"
