@@ -51,7 +51,7 @@ class CheckedLoad(BaseAlgorithm):
 def _saved_names(path: Any) -> set[str]:
     """The names of the attributes in a saved agent."""
     position = path.tell() if isinstance(path, io.IOBase) else None
-    file = open_path(path, "r", verbose=0, suffix="zip")
+    file = open_path(path, "r", suffix="zip")
     with zipfile.ZipFile(file) as archive:
         names = set(json.loads(archive.read("data")))
     if position is None:

@@ -75,6 +75,18 @@ def test_warmup_rises_from_zero():
     assert schedule.at(100, 1000) == pytest.approx(0.9)
 
 
+def test_what_a_schedule_says_of_itself():
+    assert repr(parse_schedule("x", {"start": 1, "end": 0, "from": 0.1, "to": 5000, "min": 0.1, "warmup": 100})) == (
+        "{start: 1, end: 0, shape: linear, from: 0.1, to: 5000, warmup: 100, min: 0.1}"
+    )
+    assert repr(parse_schedule("x", {"start": 1, "end": 2})) == "{start: 1, end: 2, shape: linear}"
+
+
+def test_one_is_the_end_of_training_and_two_the_second_timestep():
+    assert parse_schedule("x", {"start": 1.0, "to": 1}).at(500, 1000) == 0.5
+    assert parse_schedule("x", {"start": 1.0, "to": 2}).at(1, 1000) == 0.5
+
+
 def test_a_schedule_is_a_fraction_of_training_whatever_its_length():
     schedule = parse_schedule("x", {"start": 1.0, "end": 0.0, "from": 0.5, "warmup": 0.25})
     for total in (1, 100, 12345):
@@ -150,6 +162,7 @@ def test_a_number_is_a_number_also_where_yaml_made_it_a_string(written):
         (None, "learning_rate=None is not a schedule"),
         (object(), "is not a schedule"),
         ([[0.5, 1], [0.5, 2]], "must be in order"),
+        ([[2, 1], [0, 2]], "must be in order"),
         ([[-0.5, 1], [0.5, 2]], "before training starts"),
         ([[0, 1, 2]], "must be points"),
         ([[0, 1], [0.5]], "must be points"),
@@ -162,6 +175,13 @@ def test_what_is_not_a_schedule_gets_an_error_that_says_why(written, message):
     with pytest.raises(ValueError) as error:
         parse_schedule("learning_rate", written)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("written", ["abc", "exp_0.5", "low", "lin0.5"])
+def test_only_what_looks_like_lin_is_taken_for_it(written):
+    with pytest.raises(ValueError) as error:
+        parse_schedule("x", written)
+    assert "Did you mean" not in str(error.value)
 
 
 def test_an_end_before_the_start_is_found_when_the_length_is_known():
@@ -241,6 +261,14 @@ def test_a_number_given_to_load_takes_the_place_of_a_saved_schedule(tmp_path):
     loaded = PPOExt.load(tmp_path / "model", ent_coef=0.3)
     assert loaded.ent_coef == 0.3
     assert "ent_coef" not in loaded.schedules and "vf_coef" in loaded.schedules
+
+
+def test_a_number_given_to_load_does_so_even_where_it_is_the_schedule_s_value(tmp_path):
+    model = make(PPOExt)
+    model.learn(320, callback=lambda *_: model.num_timesteps < 160)
+    model.save(tmp_path / "model")
+    assert "ent_coef" in model.schedules
+    assert "ent_coef" not in PPOExt.load(tmp_path / "model", ent_coef=model.ent_coef).schedules
 
 
 @pytest.mark.parametrize(("algorithm", "name"), [(PPOExt, "target_kl"), (REINFORCE, "vf_coef")])

@@ -127,6 +127,15 @@ def test_a_head_samples_evaluates_and_differentiates_as_sb3_does(kind):
         assert th.allclose(log_std_gradient, log_std.grad, **CLOSE)
 
 
+def test_large_outputs_do_not_overflow():
+    outputs = 1000 * th.randn(13, 4)
+    actions = th.randint(4, (13,))
+    log_prob, entropy = make_head(ACTION_SPACES["Discrete"], None).evaluate(outputs, actions[:, None].numpy())
+    distribution = stock_distribution(ACTION_SPACES["Discrete"], outputs, None)
+    assert np.allclose(log_prob, distribution.log_prob(actions), rtol=1e-4)
+    assert np.allclose(entropy, distribution.entropy(), atol=1e-4)
+
+
 @pytest.mark.parametrize("clip_range_vf", [None, 0.3])
 @pytest.mark.parametrize("value_loss", ["mse", "huber"])
 @pytest.mark.parametrize("normalize_advantage", [True, False])

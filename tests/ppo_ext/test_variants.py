@@ -1,5 +1,7 @@
 """The variants of PPO and A2C equal their originals with the extras off, and have the extras."""
 
+import warnings
+
 import pytest
 import torch as th
 from conftest import ACTION_SPACES, OBSERVATION_SPACES, RandomEnv
@@ -74,9 +76,13 @@ def test_a2c_writes_its_log_as_often_as_the_original(capsys):
 def test_playing_without_masks_gets_a_warning():
     model = MaskablePPOExt("MlpPolicy", make_vec_env(masked_env, 1), n_steps=16, batch_size=16, device="cpu")
     obs = model.env.reset()
-    with pytest.warns(UserWarning, match="plays without action masks"):
-        model.predict(obs)
-    assert model.predict(obs, action_masks=[False, True, False])[0] == 1
+    for arguments in ((obs,), (obs, None, None, True)):
+        with pytest.warns(UserWarning, match="plays without action masks"):
+            model.predict(*arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.predict(obs, action_masks=[False, True, False])[0] == 1
+        assert model.predict(obs, None, None, True, [False, True, False])[0] == 1
 
 
 def test_a2c_logs_the_divergence_of_its_updates():

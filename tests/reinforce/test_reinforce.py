@@ -56,10 +56,11 @@ def test_returns_are_normalised_over_the_rollout():
 
 
 class RecordedREINFORCE(REINFORCE):
-    """Keeps the advantages that each step was made with."""
+    """Keeps the advantages that each step was made with, and whether the policy was in training mode."""
 
     def _step(self, policy, batch, metrics):
         self.advantages = [*getattr(self, "advantages", []), batch.advantages]
+        self.was_training = self.policy.training
         super()._step(policy, batch, metrics)
 
 
@@ -72,6 +73,7 @@ def test_the_steps_are_made_with_returns_normalised_as_asked(normalize_returns, 
     model.learn(128)
     advantages = th.cat(model.advantages)
     assert len(model.advantages) > 3
+    assert model.was_training
     if normalize_returns == "off":
         assert sorted(advantages.tolist()) == pytest.approx(sorted(model.rollout_buffer.returns.tolist()))
         return

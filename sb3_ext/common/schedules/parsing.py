@@ -92,7 +92,7 @@ def _from_points(name: str, written: Sequence[Any]) -> Points:
 
 def _same_unit(one: float, other: float) -> bool:
     """Fractions and timesteps can only be compared when training's length is known. 0 is both."""
-    return one == 0 or (one <= 1) == (other <= 1)
+    return 0 in (one, other) or (one <= 1) == (other <= 1)
 
 
 def _number(name: str, written: Any) -> float:
