@@ -17,12 +17,10 @@ from typing import Any
 import gymnasium as gym
 import torch as th
 from rl_zoo3.exp_manager import ExperimentManager
-from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER
 from rl_zoo3.utils import ALGOS
 from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_ext.callbacks.metrics.sample_efficiency import remember_spec
@@ -43,7 +41,8 @@ from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
 from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8, stock_hyperparams_file
 from sb3_ext.zoo.threads import choose_threads
-from sb3_ext.zoo.training_callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking
+from sb3_ext.zoo.training_callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking, masked
+from sb3_ext.zoo.trials import read_trial
 from sb3_ext.zoo.vec_envs import EnvConfig, VecEnvChoice, VecEnvChooser
 
 __all__ = ["ExtExperimentManager"]
@@ -145,7 +144,7 @@ class ExtExperimentManager(ExperimentManager):
         super().create_callbacks()
         if issubclass(ALGOS[self.algo], MaskablePPO):
             # Without the masks, evaluation would play actions that are not possible
-            self.callbacks = [_masked(callback) for callback in self.callbacks]
+            self.callbacks = [masked(callback) for callback in self.callbacks]
         if self._uses_options and not self.optimize_hyperparameters:
             is_tracked = bool(getattr(self.args, "track", False))
             env_id = self.env_name.gym_id
@@ -326,34 +325,7 @@ class ExtExperimentManager(ExperimentManager):
     ) -> dict[str, Any]:
         if not self._is_ours:
             return super().load_trial(storage, study_name, trial_id, convert)
-        where = f"study {study_name!r} in {mask_passwords(storage)}"
-        try:
-            params = super().load_trial(storage, study_name, trial_id, convert=False)
-        except KeyError:
-            raise ValueError(f"There is no {where}: see --study-name and --storage.") from None
-        except IndexError:
-            raise ValueError(f"There is no trial {trial_id} in the {where}: trials count from 0.") from None
-        try:
-            return HYPERPARAMS_CONVERTER[self.algo](params) if convert else params
-        except KeyError as error:
-            raise ValueError(
-                f"Trial {trial_id} of the {where} has no {error}: it was made for another algorithm than {self.algo}, "
-                "or it failed before its parameters were chosen."
-            ) from None
-
-
-def _masked(callback: BaseCallback) -> BaseCallback:
-    if not isinstance(callback, EvalCallback):
-        return callback
-    return MaskableEvalCallback(
-        callback.eval_env,
-        callback_on_new_best=callback.callback_on_new_best,
-        n_eval_episodes=callback.n_eval_episodes,
-        eval_freq=callback.eval_freq,
-        log_path=None if callback.log_path is None else os.path.dirname(callback.log_path),
-        best_model_save_path=callback.best_model_save_path,
-        deterministic=callback.deterministic,
-    )
+        return read_trial(super().load_trial, self.algo, storage, study_name, trial_id, convert)
 
 
 def _replace_everywhere() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
@@ -21,7 +23,7 @@ from sb3_ext.callbacks.tracking.config import TrackingConfig
 from sb3_ext.callbacks.training_progress import TrainingProgress
 from sb3_ext.zoo.options import ExtOptions
 
-__all__ = ["RunContext", "SaveFirst", "close_all", "extended", "finish_tracking"]
+__all__ = ["RunContext", "SaveFirst", "close_all", "extended", "finish_tracking", "masked"]
 
 
 @dataclass(frozen=True)
@@ -149,3 +151,21 @@ def finish_tracking(callbacks: list[BaseCallback]) -> None:
     for callback in callbacks:
         if isinstance(callback, Tracking):
             callback.close()
+
+
+def masked(callback: BaseCallback) -> BaseCallback:
+    """
+    :param callback: one of RL Zoo's callbacks
+    :return: what evaluates with action masks in its place, if it evaluates
+    """
+    if not isinstance(callback, EvalCallback):
+        return callback
+    return MaskableEvalCallback(
+        callback.eval_env,
+        callback_on_new_best=callback.callback_on_new_best,
+        n_eval_episodes=callback.n_eval_episodes,
+        eval_freq=callback.eval_freq,
+        log_path=None if callback.log_path is None else os.path.dirname(callback.log_path),
+        best_model_save_path=callback.best_model_save_path,
+        deterministic=callback.deterministic,
+    )
