@@ -129,6 +129,18 @@ def test_the_divergence_of_a_rollout_is_measured_without_dropout_and_the_update_
     assert model.modes == [True, False, True, False]
 
 
+@pytest.mark.parametrize("fast", ["alone", False])
+def test_the_only_step_of_an_update_is_taken_back_where_it_goes_too_far(fast):
+    """No minibatch follows it on which this could be seen."""
+    options = {"target_kl": 1e-6, "kl_rollback": True, "learning_rate": 0.1, "n_epochs": 1, "fast": fast}
+    env = make_vec_env("CartPole-v1", 2, seed=0)
+    model = PPOExt("MlpPolicy", env, n_steps=16, batch_size=32, seed=0, device="cpu", **options)
+    before = [parameter.clone() for parameter in model.policy.parameters()]
+    model.learn(32, log_interval=None)
+    assert model.kl_stops == 1
+    assert all(th.equal(old, now) for old, now in zip(before, model.policy.parameters(), strict=True))
+
+
 def test_a_not_a_number_reaches_the_parameters_where_it_is_seen():
     model = PPOExt("MlpPolicy", make_vec_env("CartPole-v1", 2, seed=0), n_steps=16, batch_size=16, seed=0,
                    device="cpu", target_kl=0.01)  # fmt: skip
