@@ -190,9 +190,10 @@ def _when_reached(run: Run) -> list[str]:
         )
     last, threshold = _last_score(run), run.threshold
     if last is not None and threshold is not None and last < threshold.value:
+        keep_best = " Keep the best model (see below)." if _has_best_model(run) else ""
         said.append(
-            f"The score fell below the threshold again, to {number(last)} at the end. Keep the best model (see below), "
-            "let `learning_rate` fall over the training (`lin_…`), or stop when it is solved."
+            f"The score fell below the threshold again, to {number(last)} at the end.{keep_best} Let `learning_rate` "
+            "fall over the training (`lin_…`), or stop when it is solved."
         )
     return said
 
@@ -214,9 +215,10 @@ def _when_not_reached(run: Run, trend: Trend | None, has_alerts: bool) -> list[s
         )
         return [f"The score is still rising: {change} above that of the fifth before.{until}{commands}"]
     if trend.kind == "falling":
+        play_best = " Play the best model (see below)." if _has_best_model(run) else ""
         return [
-            f"The score was falling at the end: {change} below that of the fifth before.{until} Play the best model, "
-            "and lower `learning_rate` or let it fall over the training (`lin_…`)."
+            f"The score was falling at the end: {change} below that of the fifth before.{until}{play_best} Lower "
+            "`learning_rate`, or let it fall over the training (`lin_…`)."
         ]
     if run.threshold is None:
         return [f"The score is flat at the end: {change} from that of the fifth before. More steps alone won't help."]
@@ -249,10 +251,13 @@ def _about_evaluation(run: Run, reached: int | None) -> list[str]:
             "No threshold is known for this environment, so nothing can be said about solved or not. Give one: "
             "`ext: {report: {threshold: …}}`, or `sb3-ext report … --threshold …`."
         )
-    if not run.evaluations and not run.training.get("evaluates"):
+    # The rows would have the evaluations of a training that has ended; a short one ends before the first
+    is_known = run.progress is not None and run.training.get("state") == "finished"
+    if not run.evaluations and (is_known or not run.training.get("evaluates")):
+        every = min(10_000, (run.steps or 50_000) // 5)
         said.append(
-            "There was no evaluation: the score is of the agent as it explored. Evaluate while training "
-            "(`--eval-freq 10000 --eval-episodes 20`)."
+            "There was no evaluation: the score is of the agent as it explored, and no best model was saved. Evaluate "
+            f"while training (`--eval-freq {max(1, every)} --eval-episodes 20`)."
         )
     if run.threshold is None or not run.evaluations:
         return said
@@ -275,6 +280,10 @@ def _about_evaluation(run: Run, reached: int | None) -> list[str]:
 def _is_close(evaluation: Evaluation, threshold: float) -> bool:
     error = evaluation.error
     return error is not None and abs(evaluation.mean - threshold) < 2 * error
+
+
+def _has_best_model(run: Run) -> bool:
+    return (run.folder / "best_model.zip").is_file()
 
 
 def _last_score(run: Run) -> float | None:

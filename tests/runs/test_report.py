@@ -275,6 +275,23 @@ def test_what_to_try_next_follows_from_the_curve(tmp_path, scores, said):
     assert all(words in part for words in said), part
 
 
+@pytest.mark.parametrize("has_best_model", [False, True])
+@pytest.mark.parametrize("top", [400, 490], ids=["falling", "lost"])
+def test_the_best_model_is_recommended_only_where_there_is_one(tmp_path, top, has_best_model):
+    scores = np.concatenate([np.linspace(20, top, 30), np.linspace(top, 50, 20)])
+    folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", scores)
+    if has_best_model:
+        (folder / "best_model.zip").touch()
+    part = part_of(make_report(folder), "What to try next")
+    assert bool(re.search("(Play|Keep) the best model", part)) == has_best_model, part
+
+
+def test_a_training_that_ended_before_its_first_evaluation_is_told_how_to_get_one(tmp_path):
+    folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", n_timesteps=3_000)
+    (folder / "training.json").write_text(json.dumps({"state": "finished", "evaluates": True, "steps": 3_000}))
+    assert "`--eval-freq 600 --eval-episodes 20`" in part_of(make_report(folder), "What to try next")
+
+
 @pytest.mark.parametrize(
     ("models", "said"),
     [
