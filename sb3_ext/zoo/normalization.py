@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sb3_ext.runs.checkpoint import find_checkpoints
 from sb3_ext.runs.normalization import matching_statistics, statistics_path
 from sb3_ext.zoo.played_envs import as_trained, without_shaping
 from sb3_ext.zoo.registry import ALGORITHMS
@@ -71,9 +72,14 @@ def _remembering_the_model(get_model_path: Callable[..., Any]) -> Callable[..., 
     signature = inspect.signature(get_model_path)
 
     def get_and_remember(*args: Any, **kwargs: Any) -> tuple[str, str, str]:
-        name_prefix, model_path, log_path = get_model_path(*args, **kwargs)
         asked = signature.bind(*args, **kwargs).arguments
         env_name = asked["env_name"]
+        try:
+            name_prefix, model_path, log_path = get_model_path(*args, **kwargs)
+        except ValueError as error:
+            if asked["algo"] not in ALGORITHMS:
+                raise
+            raise ValueError(f"{error}. {_options_that_work(asked)}") from None
         folder = os.path.abspath(os.path.join(log_path, env_name))
         if asked["algo"] in ALGORITHMS:
             _ours.add(folder)
@@ -84,6 +90,24 @@ def _remembering_the_model(get_model_path: Callable[..., Any]) -> Callable[..., 
         return name_prefix, model_path, log_path
 
     return get_and_remember
+
+
+def _options_that_work(asked: dict[str, Any]) -> str:
+    """Which models of the run can be loaded, and how."""
+    from rl_zoo3.utils import get_latest_run_id
+
+    above, env_name = os.path.join(asked["folder"], asked["algo"]), asked["env_name"]
+    run_id = asked["exp_id"] or get_latest_run_id(above, env_name)
+    run = Path(above, f"{env_name}_{run_id}") if run_id > 0 else Path(above)
+    options = ["the final model (no option)"] if (run / f"{env_name}.zip").is_file() else []
+    for checkpoint in find_checkpoints(run):
+        if checkpoint.kind == "best":
+            options.append("--load-best")
+        elif checkpoint.kind == "step":
+            options.append(f"--load-checkpoint {checkpoint.step}")
+    if not options:
+        return f"{run} has no model to play: choose another run with --exp-id."
+    return f"{run} has: {', '.join(options)}."
 
 
 def _with_its_statistics(create_test_env: Callable[..., Any]) -> Callable[..., Any]:

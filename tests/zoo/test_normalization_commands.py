@@ -158,3 +158,23 @@ def test_an_agent_of_ours_is_played_in_the_task_of_its_hyperparameters(zoo, tmp_
     # As record_video does it, which knows only the command line's env_kwargs
     env = zoo.create_test_env(ENV, 1, f"{log_path}/{ENV}", 0, should_render=False, hyperparams=hyperparams)
     assert env.get_attr("g") == [gravity]
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ((), "CartPole-v1_3 has no model to play: choose another run with --exp-id."),
+        (("last_model",), "CartPole-v1_3 has no model to play: choose another run with --exp-id."),
+        (
+            ("CartPole-v1", "last_model", "rl_model_200_steps"),
+            "CartPole-v1_3 has: the final model (no option), --load-checkpoint 200.",
+        ),
+    ],
+)
+def test_a_model_that_is_missing_gets_an_error_with_those_that_are_there(zoo, tmp_path, models, said):
+    run = tmp_path / "ppo_ext" / "CartPole-v1_3"
+    run.mkdir(parents=True)
+    for name in models:
+        (run / f"{name}.zip").touch()
+    with pytest.raises(ValueError, match=re.escape(said)):
+        zoo.utils.get_model_path(0, str(tmp_path), "ppo_ext", EnvironmentName("CartPole-v1"), load_best=True)
