@@ -23,6 +23,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from sb3_ext import PPOExt
 from sb3_ext.fast import critic_process
 from sb3_ext.fast.faster_of import FasterOf
+from sb3_ext.ppo_ext.split_steps import TimedSteps
 
 pytestmark = pytest.mark.skipif(not critic_process.can_fork(), reason="needs two cores, and Linux on x86")
 
@@ -286,6 +287,28 @@ model.learn(128, callback=wait)
         assert is_running(number)
         training.kill()
     assert ends(number)
+
+
+class NoSteps:
+    """Steps that do nothing."""
+
+    epoch = apply = take_snapshot = None
+
+    def look(self, batch: Any) -> float:
+        return 0.5
+
+    def finish(self) -> None:
+        pass
+
+
+def test_the_time_of_an_update_is_told_for_each_minibatch() -> None:
+    faster_of = FasterOf()
+    timed = TimedSteps(NoSteps(), faster_of, SPLIT)
+    timed.finish()
+    assert not faster_of._seconds[SPLIT], "an update without minibatches says nothing"
+    assert timed.look(None) == 0.5
+    timed.finish()
+    assert len(faster_of._seconds[SPLIT]) == 1 and not faster_of._seconds[ALONE]
 
 
 def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:

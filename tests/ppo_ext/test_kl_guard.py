@@ -138,6 +138,8 @@ def test_the_only_step_of_an_update_is_taken_back_where_it_goes_too_far(fast):
     before = [parameter.clone() for parameter in model.policy.parameters()]
     model.learn(32, log_interval=None)
     assert model.kl_stops == 1
+    logged = model.logger.name_to_value
+    assert (logged["train/kl_stopped"], logged["train/kl_stops"], logged["train/epochs_run"]) == (1, 1, 1)
     assert all(th.equal(old, now) for old, now in zip(before, model.policy.parameters(), strict=True))
 
 

@@ -56,6 +56,8 @@ def test_an_update_that_is_taken_back_lowers_the_learning_rate():
 
 def test_the_adapted_learning_rate_is_saved(tmp_path):
     model = make(kl_adaptive_lr=0.01, learning_rate=1e-4).learn(128 * 5)
+    used = model.policy.optimizer.param_groups[0]["lr"]
+    assert model.logger.name_to_value["train/learning_rate"] == used != 1e-4
     model.save(tmp_path / "model")
     loaded = PPOExt.load(tmp_path / "model", env=make_vec_env("CartPole-v1", 2), device="cpu")
     assert loaded._adaptive_lr == model._adaptive_lr != 1e-4
