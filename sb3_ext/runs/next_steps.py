@@ -199,9 +199,16 @@ def _when_reached(run: Run) -> list[str]:
 
 
 def _when_not_reached(run: Run, trend: Trend | None, has_alerts: bool) -> list[str]:
+    until = "" if run.threshold is None else f" The threshold of {number(run.threshold.value)} was not reached."
+    if run.training.get("stop_reason"):
+        # The same command with more steps would stop there again
+        return [
+            f"Evaluation stopped the training early.{until} If it could still improve, raise `patience` or lower "
+            "`min_improvement` of `ext: {evaluation: …}`. Otherwise try another seed, more exploration (`ent_coef`) or "
+            "a larger network."
+        ]
     if trend is None:
         return _too_short(run)
-    until = "" if run.threshold is None else f" The threshold of {number(run.threshold.value)} was not reached."
     change = f"the mean of its last fifth is {number(abs(trend.change))}"
     if trend.kind == "rising":
         more = run.planned_steps or run.steps or 0
