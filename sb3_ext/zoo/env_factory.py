@@ -44,6 +44,6 @@ def _make(twin: Any, spec: EnvSpec, n_envs: int, render_mode: str | None = None)
     given = twin.eval_env_kwargs or {}
     twin.eval_env_kwargs = given if render_mode is None else {**given, "render_mode": render_mode}
     try:
-        return twin.create_envs(n_envs, eval_env=True, no_log=True)
+        return twin.create_envs(n_envs, eval_env=True)
     finally:
         twin.eval_env_kwargs = given

@@ -195,10 +195,12 @@ def two_threads():
     ],
     ids=["measured", "in the file", "the command line goes first", "the command line goes before measuring"],
 )
-def test_threads_are_those_asked_for_or_measured(tmp_path, two_threads, num_threads, threads, expected):
+def test_threads_are_those_asked_for_or_measured(tmp_path, capsys, two_threads, num_threads, threads, expected):
     hyperparams = {"policy_kwargs": {"net_arch": [8]}, "ext": {"threads": threads}}
     set_up(tmp_path, "CartPole-v1", hyperparams, num_threads=num_threads)
     assert th.get_num_threads() == expected
+    said = f"Threads of torch: {expected}{' (measured)' if threads == 'auto' else ''}\n"
+    assert (said in capsys.readouterr().out) == (num_threads == -1)
 
 
 @pytest.mark.parametrize(
