@@ -106,6 +106,13 @@ def test_an_environment_without_a_section_uses_the_one_tuned_for_the_stock_algor
     assert saved_config(tmp_path / "logs/ppo_ext/BipedalWalker-v3_1")["gamma"] == 0.999
 
 
+def test_hyperparameters_can_be_in_a_python_file(tmp_path):
+    section = {"n_timesteps": 64, "policy": "MlpPolicy", "n_steps": 32, "batch_size": 32, "gamma": 0.5}
+    (tmp_path / "own.py").write_text(f"hyperparams = {{'CartPole-v1': {section}}}\n")
+    train("--algo ppo_ext --env CartPole-v1 --conf-file own.py --eval-freq -1", tmp_path)
+    assert saved_config(tmp_path / "logs/ppo_ext/CartPole-v1_1")["gamma"] == 0.5
+
+
 def test_the_stock_manager_is_untouched_for_stock_algorithms(tmp_path):
     few = "--n-timesteps 64 --n-trials 1 --n-evaluations 1 --eval-episodes 1"
     train(f"--algo ppo --env CartPole-v1 -optimize {few} --no-optim-plots", tmp_path)
