@@ -116,6 +116,27 @@ def test_a_renderer_that_breaks_leaves_no_half_of_a_video(tmp_path):
     assert not list((tmp_path / "videos").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([(8, 8)], "render() gave (8, 8), not a picture of height x width x 3."),
+        ([(8, 8, 4)], "render() gave (8, 8, 4), not a picture of height x width x 3."),
+        ([(32, 32, 3), (32, 48, 3)], "render() gave pictures of (32, 32, 3) and (32, 48, 3)."),
+    ],
+)
+def test_what_is_no_picture_is_said(tmp_path, sizes, said):
+    class Draws(gym.Wrapper):
+        count = 0
+
+        def render(self):
+            self.count += 1
+            return np.zeros(sizes[self.count % len(sizes) - 1], np.uint8)
+
+    _, checkpoint = saved(tmp_path)
+    recorded = record(recording(checkpoint, lambda render_mode: Draws(make_cartpole(render_mode))))
+    assert recorded.no_video == said
+
+
 def test_an_environment_of_another_kind_is_an_error(tmp_path):
     _, checkpoint = saved(tmp_path)
     with pytest.raises(ValueError, match="spaces do not match"):
