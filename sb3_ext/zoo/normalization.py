@@ -98,7 +98,9 @@ def _options_that_work(asked: dict[str, Any]) -> str:
 
     above, env_name = os.path.join(asked["folder"], asked["algo"]), asked["env_name"]
     run_id = asked["exp_id"] or get_latest_run_id(above, env_name)
-    run = Path(above, f"{env_name}_{run_id}") if run_id > 0 else Path(above)
+    if run_id <= 0:
+        return f"{above} has no run of {env_name}: train one, or choose the folder with -f."
+    run = Path(above, f"{env_name}_{run_id}")
     options = ["the final model (no option)"] if (run / f"{env_name}.zip").is_file() else []
     for checkpoint in find_checkpoints(run):
         if checkpoint.kind == "best":

@@ -178,3 +178,9 @@ def test_a_model_that_is_missing_gets_an_error_with_those_that_are_there(zoo, tm
         (run / f"{name}.zip").touch()
     with pytest.raises(ValueError, match=re.escape(said)):
         zoo.utils.get_model_path(0, str(tmp_path), "ppo_ext", EnvironmentName("CartPole-v1"), load_best=True)
+
+
+def test_an_environment_without_a_run_gets_an_error_that_says_so(zoo, tmp_path):
+    (tmp_path / "ppo_ext" / "CartPole-v1_3").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"ppo_ext has no run of Acrobot-v1: train one, or choose the folder with -f"):
+        zoo.utils.get_model_path(0, str(tmp_path), "ppo_ext", EnvironmentName("Acrobot-v1"))
