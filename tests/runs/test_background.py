@@ -90,7 +90,7 @@ def test_the_newest_jobs_win(shared, tmp_path):
 def test_a_process_that_dies_is_told_of_and_replaced(shared, death, said):
     shared.submit("dies", *death)
     (outcome,) = finish(shared)
-    assert outcome.error == f"the process {said}"
+    assert (outcome.key, outcome.error) == ("dies", f"the process {said}")
     shared.submit("pid", os.getpid)
     assert finish(shared)[0].error is None
 
