@@ -35,7 +35,7 @@ __all__ = ["SOME_ENV", "Dashboard", "Panel", "Section", "dashboard", "make_works
 SOME_ENV = "its environment"
 _MAIN = "Main curves"
 #: Groups of metrics that no logger of numbers has
-_OTHER_TITLES = {"gradients": "Gradients", "weights": "Weights", "video": "Videos"}
+_OTHER_TITLES = {"gradients": "Gradients", "weights": "Weights"}
 #: Drawn into one panel, so that they can be compared
 _TOGETHER = {"train/scaled_": "Losses, as their coefficients scale them"}
 #: Spaces without bounds write the largest number of their type

@@ -60,7 +60,7 @@ def test_panels_are_sorted_by_what_they_tell():
     layout = dashboard(names, model)
     assert layout.title == "ppo on CartPole-v1"
     sections = {section.title: section for section in layout.sections}
-    assert list(sections) == ["Main curves", "Rollouts", "Evaluation", "Updates", "Time", "own", "Videos"]
+    assert list(sections) == ["Main curves", "Rollouts", "Evaluation", "Updates", "Time", "Videos", "own"]
     assert [panel.metrics[0] for panel in sections["Main curves"].panels] == ["rollout/ep_rew_mean", "eval/mean_reward"]
     assert [set(panel.metrics) for panel in sections["Updates"].panels] == [set(losses)]
     assert [panel.x for panel in sections["Evaluation"].panels] == ["eval/step"]
