@@ -192,8 +192,8 @@ def _when_reached(run: Run) -> list[str]:
     if last is not None and threshold is not None and last < threshold.value:
         keep_best = " Keep the best model (see below)." if _has_best_model(run) else ""
         said.append(
-            f"The score fell below the threshold again, to {number(last)} at the end.{keep_best} Let `learning_rate` "
-            "fall over the training (`lin_…`), or stop when it is solved."
+            f"The score fell below the threshold again, to {number(last)} at the end.{keep_best} {_calmer(run)}, or "
+            "stop when it is solved."
         )
     return said
 
@@ -224,8 +224,8 @@ def _when_not_reached(run: Run, trend: Trend | None, has_alerts: bool) -> list[s
     if trend.kind == "falling":
         play_best = " Play the best model (see below)." if _has_best_model(run) else ""
         return [
-            f"The score was falling at the end: {change} below that of the fifth before.{until}{play_best} Lower "
-            "`learning_rate`, or let it fall over the training (`lin_…`)."
+            f"The score was falling at the end: {change} below that of the fifth before.{until}{play_best} "
+            f"{_calmer(run)}."
         ]
     if run.threshold is None:
         return [f"The score is flat at the end: {change} from that of the fifth before. More steps alone won't help."]
@@ -238,6 +238,12 @@ def _when_not_reached(run: Run, trend: Trend | None, has_alerts: bool) -> list[s
         f"The score is flat at the end.{until} More steps alone won't help.{nobody} Try another seed first, then more "
         f"exploration (`ent_coef`), a larger network, or a search for hyperparameters:{tune}"
     ]
+
+
+def _calmer(run: Run) -> str:
+    rate = run.config.get("learning_rate")
+    has_schedule = isinstance(rate, Mapping | list) or (isinstance(rate, str) and rate.startswith("lin_"))
+    return "Lower `learning_rate`" if has_schedule else "Lower `learning_rate`, or let it decrease (`lin_…`)"
 
 
 def _too_short(run: Run) -> list[str]:

@@ -294,6 +294,18 @@ def test_the_best_model_is_recommended_only_where_there_is_one(tmp_path, top, ha
     assert bool(re.search("(Play|Keep) the best model", part)) == has_best_model, part
 
 
+@pytest.mark.parametrize(("rate", "is_suggested"), [(0.001, True), ("lin_0.001", False), ({"start": 0.001}, False)])
+def test_a_decreasing_learning_rate_is_suggested_only_where_there_is_none(tmp_path, rate, is_suggested):
+    folder = zoo_run(
+        tmp_path / "ppo_ext" / "CartPole-v1_1", np.concatenate([np.linspace(20, 400, 30), np.linspace(400, 50, 20)])
+    )
+    with (folder / "CartPole-v1" / "config.yml").open("w", encoding="utf-8") as config:
+        yaml.dump(OrderedDict(n_timesteps=100_000, policy="MlpPolicy", learning_rate=rate), config)
+    part = part_of(make_report(folder), "What to try next")
+    assert "Lower `learning_rate`" in part
+    assert ("let it decrease" in part) == is_suggested
+
+
 def test_a_training_that_ended_before_its_first_evaluation_is_told_how_to_get_one(tmp_path):
     folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", n_timesteps=3_000)
     (folder / "training.json").write_text(json.dumps({"state": "finished", "evaluates": True, "steps": 3_000}))
