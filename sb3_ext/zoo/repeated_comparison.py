@@ -6,17 +6,18 @@ from collections.abc import Callable
 
 __all__ = ["wins_clearly"]
 
-#: So many wins decide for the other way, unless it loses so many times before
-_WINS, _LOSSES = 5, 2
+#: So many wins decide for the other way
+_WINS = 5
 
 
-def wins_clearly(compare: Callable[[], bool]) -> bool:
+def wins_clearly(compare: Callable[[], bool], losses_allowed: int = 1) -> bool:
     """
     :param compare: measures both ways, one right after the other, because the machine's speed changes all the time;
         returns whether the other way was faster, by as much as it should be
+    :param losses_allowed: how many comparisons the other way may lose
     """
     wins = losses = 0
-    while wins < _WINS and losses < _LOSSES:
+    while wins < _WINS and losses <= losses_allowed:
         if compare():
             wins += 1
         else:

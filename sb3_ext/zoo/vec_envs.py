@@ -27,8 +27,8 @@ __all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "choose_processes"]
 #: What ``MulticoreVecEnv`` must be able to save in a step of all environments, in seconds, to be tried at all: waking
 #: its workers and collecting from them takes about 100 µs.
 _WORTH_TRYING = 150e-6
-#: How much faster it must then be: a second core should not be kept busy for nothing.
-_WORTH_IT = 1.15
+#: How much faster it must then be. Comparisons on an idle machine vary from 1.04 to 2.4 (LunarLander, 2 cores)
+_WORTH_IT = 1.02
 #: How long an environment is stepped to find out how long a step takes, and how long each side of a comparison is.
 _PROBE_SECONDS = 0.05
 _COMPARISON_SECONDS = 0.02
@@ -153,7 +153,8 @@ def _cores_are_faster(make_env: Callable[[], gym.Env], n_envs: int, n_cores: int
             for env in (one, several):
                 env.seed(0)
                 env.reset()
-            return wins_clearly(lambda: _vec_step_seconds(one) > _WORTH_IT * _vec_step_seconds(several))
+            # Steps differ in how long they take, so one comparison says less here than one of gradients
+            return wins_clearly(lambda: _vec_step_seconds(one) > _WORTH_IT * _vec_step_seconds(several), 2)
         finally:
             one.close()
             several.close()

@@ -174,6 +174,12 @@ def test_a_fork_is_made_only_where_nobody_else_runs(monkeypatch):
 def test_another_way_is_taken_when_it_wins_almost_all_comparisons(comparisons, wins):
     rest = iter(comparisons)
     assert wins_clearly(lambda: next(rest) == "+") is wins
+
+
+@pytest.mark.parametrize(("results", "wins"), [("--+++++", True), ("--++++-", False)])
+def test_a_comparison_may_forgive_more_losses(results, wins):
+    rest = iter(results)
+    assert wins_clearly(lambda: next(rest) == "+", losses_allowed=2) is wins
     assert not list(rest)
 
 
