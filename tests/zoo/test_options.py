@@ -174,6 +174,7 @@ def test_a_fork_is_made_only_where_nobody_else_runs(monkeypatch):
 def test_another_way_is_taken_when_it_wins_almost_all_comparisons(comparisons, wins):
     rest = iter(comparisons)
     assert wins_clearly(lambda: next(rest) == "+") is wins
+    assert not list(rest)
 
 
 @pytest.mark.parametrize(("results", "wins"), [("--+++++", True), ("--++++-", False)])
