@@ -73,13 +73,13 @@ class Tests:
         return known["tests"]
 
     def _run(self, test_file: str, copy: Path) -> dict[str, Any]:
-        print(f"  {test_file} on the code as it is …", flush=True)
+        print(f"  {test_file} on the unchanged code …", flush=True)
         result = copy / "result.json"
         result.unlink(missing_ok=True)
         code = run_forked(copy, lambda: _run_traced(copy, test_file, result), 1200)
         if code != 0:
             tail = (copy / "output.txt").read_text(errors="replace", encoding="utf-8")[-3000:]
-            raise SystemExit(f"{tail}\n{test_file} fails on the code as it is ({code}): mend that first.")
+            raise SystemExit(f"{tail}\n{test_file} fails on the unchanged code ({code}). Fix that first.")
         tests = json.loads(result.read_text(encoding="utf-8"))
         files = {test_file, "tests/conftest.py", *(path for test in tests.values() for path in test["lines"])}
         return {"files": {file: _digest(copy / file) for file in sorted(files)}, "tests": tests}
