@@ -12,8 +12,8 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.nested import all_of
-from sb3_ext.wrappers.curriculum import STAGE_KEY
-from sb3_ext.wrappers.curriculum_config import CurriculumConfig, Stage, read_curriculum
+from sb3_ext.wrappers.curriculum.env import STAGE_KEY
+from sb3_ext.wrappers.curriculum.options import CurriculumConfig, Stage, read_curriculum
 
 __all__ = ["Curriculum", "CurriculumProgress"]
 

@@ -24,14 +24,14 @@ from typing import Any
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 
-from sb3_ext.callbacks.metrics.sample_efficiency import reward_threshold, spec_of
 from sb3_ext.callbacks.nested import all_of
-from sb3_ext.callbacks.rows import last_row
 from sb3_ext.callbacks.run_folder import folder_of_training
 from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
-from sb3_ext.runs.atomic import replacing
-from sb3_ext.runs.run_files import TRAINING_FILE
+from sb3_ext.metrics.sample_efficiency import reward_threshold, spec_of
+from sb3_ext.runs.files import replacing
+from sb3_ext.runs.record import TRAINING_FILE
+from sb3_ext.runs.rows import last_row
 from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
 
 __all__ = ["Report", "ReportConfig", "is_in_learn", "read_report"]
@@ -197,7 +197,7 @@ class _Ending:
         """
         atexit.unregister(self._at_exit)
         # Not before: it asks the catalogue of metrics, which is in this package
-        from sb3_ext.runs.report import write_report
+        from sb3_ext.runs.report.report import write_report
 
         state = "finished" if error is None else "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         ending: dict[str, Any] = {"state": state, "seconds": round(time.perf_counter() - self._start, 3)}

@@ -17,7 +17,7 @@ from stable_baselines3.common.callbacks import (
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_ext.callbacks.evaluation.callback import Evaluation
-from sb3_ext.runs.normalization import save_statistics
+from sb3_ext.runs.agents.statistics import save_statistics
 
 __all__ = ["SaveNormalization"]
 
@@ -28,7 +28,7 @@ _SETTINGS = ("norm_obs", "norm_obs_keys", "clip_obs", "epsilon")
 class SaveNormalization(BaseCallback):
     """
     Saves the statistics of the training environments beside each best model and each checkpoint, where
-    ``sb3_ext.runs.normalization.load_statistics`` and RL Zoo's commands find them.
+    ``sb3_ext.runs.agents.statistics.load_statistics`` and RL Zoo's commands find them.
 
     It goes into the list of callbacks of a training, at any place: each ``EvalCallback`` and ``CheckpointCallback`` of
     that list is then followed by the saving of statistics, also inside other callbacks. What they call already is kept.

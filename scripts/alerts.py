@@ -37,13 +37,13 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
-from sb3_ext.callbacks.alerts.judge import Judge
-from sb3_ext.callbacks.alerts.look import RunFacts, facts_of
+from sb3_ext.callbacks.alerts.context import RunFacts, facts_of
+from sb3_ext.callbacks.alerts.engine import Judge
 from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.metrics.callback import Metrics
-from sb3_ext.callbacks.rows import scalars
 from sb3_ext.cli.speed import make_model
 from sb3_ext.hyperparams import hyperparams_file
+from sb3_ext.runs.rows import scalars
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from sb3_ext.cli.speed import make_model
 
 ENV_ID = "CartPole-v1"
-_SHAPER = "sb3_ext.wrappers.classic_control_shaping.CartPoleShaping"
+_SHAPER = "sb3_ext.wrappers.shaping.classic_control.CartPoleShaping"
 
 
 def play(model: BaseAlgorithm, n_episodes: int) -> tuple[float, float]:

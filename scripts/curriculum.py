@@ -26,9 +26,10 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_ext import PPOExt
+from sb3_ext.callbacks.curriculum import Curriculum
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.vec_env.mixed import member_fns, members_of_envs, read_members
-from sb3_ext.wrappers.curriculum_config import CurriculumConfig, read_curriculum
+from sb3_ext.wrappers.curriculum.options import CurriculumConfig, read_curriculum
 
 ENV = "LunarLander-v3"
 WINDS = (0.0, 5.0, 10.0, 15.0, 20.0)
@@ -129,7 +130,7 @@ def train(run: Run) -> Result:
     callbacks: list[BaseCallback] = [evaluate]
     config = curriculum(args.score, int(args.n_timesteps * args.stage_share))
     if run.variant == VARIANTS[1]:
-        callbacks.append(config.make_callback(verbose=args.verbose))
+        callbacks.append(Curriculum(config, verbose=args.verbose))
     env = make_env(run, n_envs, config)
     # One process a run: several of them share the cores
     model = PPOExt(env=env, seed=run.seed, device="cpu", fast="alone", **hyperparams)

@@ -27,8 +27,8 @@ from stable_baselines3.common.utils import set_random_seed
 
 from sb3_ext.common.names import nearest
 from sb3_ext.common.options import read_number
-from sb3_ext.envs.parameter_grid import GridScores, evaluate_grid, parse_axis, plot_grids, pooled
-from sb3_ext.wrappers.randomization import DomainRandomization, randomization_for
+from sb3_ext.runs.play.grid import GridScores, evaluate_grid, parse_axis, plot_grids, pooled
+from sb3_ext.wrappers.randomization.known_envs import DomainRandomization, randomization_for
 
 
 def locate(path: Path, env_id: str, algo: str) -> tuple[str, str, int]:

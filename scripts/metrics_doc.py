@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sb3_ext.callbacks.catalogue import Bound, MetricInfo, groups, metrics
+from sb3_ext.metrics.catalogue import Bound, MetricInfo, groups, metrics
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "metrics.md"
 
@@ -25,7 +25,7 @@ INFERRED = {
 HEAD = """\
 # Metrics
 
-<!-- Written by scripts/metrics_doc.py from callbacks/metrics.yml: change that file, and run the script. -->
+<!-- Written by scripts/metrics_doc.py from sb3_ext/metrics/metrics.yml: change that file, and run the script. -->
 
 Every number that a training logs, what it means, and what to turn when it is off. The same catalogue orders and
 formats the table, says which curves the report and the W&B dashboard show, and which values the [alerts](alerts.md)

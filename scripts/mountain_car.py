@@ -29,12 +29,12 @@ from sb3_ext.wrappers.training_link import link_to_training
 ENV_ID = "MountainCar-v0"
 TARGET = -110.0
 N_EPISODES = 20
-_SHAPING = "sb3_ext.wrappers.classic_control_shaping"
+_SHAPING = "sb3_ext.wrappers.shaping.classic_control"
 #: What each variant adds to the section of the hyperparameter file
 VARIANTS: dict[str, dict[str, Any]] = {
     "height": {"env_wrapper": [{f"{_SHAPING}.MountainCarShaping": {"terms": {"height": 1.0}}}]},
     "potential": {"env_wrapper": [{f"{_SHAPING}.MountainCarPotential": {}}]},
-    "count": {"env_wrapper": [{"sb3_ext.wrappers.count_bonus.CountBonus": {"bins": 20, "shared": True}}]},
+    "count": {"env_wrapper": [{"sb3_ext.wrappers.shaping.count_bonus.CountBonus": {"bins": 20, "shared": True}}]},
     "frames": {"frame_stack": 4},
     "none": {},
 }

@@ -45,8 +45,9 @@ PACKAGES = {
     "reinforce": ("sb3_ext/reinforce", ["fast", "common/test_defaults.py", "test_spaces_and_saving.py"]),
     "fast": ("sb3_ext/fast", ["ppo_ext", "reinforce", "common/test_defaults.py", "test_spaces_and_saving.py"]),
     "vec_env": ("sb3_ext/vec_env", ["zoo/test_several_envs.py", "fast/test_split.py"]),
-    "wrappers": ("wrappers", ["callbacks/test_curriculum_callback.py", "envs/test_parameter_grid.py"]),
-    "callbacks": ("callbacks", ["runs/test_report_callback.py"]),
+    "wrappers": ("wrappers", ["callbacks/test_curriculum_callback.py", "runs/play/test_grid.py"]),
+    "metrics": ("sb3_ext/metrics", ["callbacks/metrics"]),
+    "callbacks": ("callbacks", []),
     "runs": ("sb3_ext/runs", ["callbacks"]),
     "zoo": ("sb3_ext/zoo", []),
 }

@@ -15,7 +15,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from sb3_ext.cli.speed import make_model
-from sb3_ext.runs.scoring import play
+from sb3_ext.runs.play.scoring import play
 
 
 def parse_args() -> argparse.Namespace:

@@ -6,35 +6,35 @@ One file a topic; each is usable from a YAML ``env_wrapper:`` line.
 from sb3_ext.wrappers.action_masks import ActionMaskFromInfo
 from sb3_ext.wrappers.action_noise import ActionNoise, StickyActions
 from sb3_ext.wrappers.action_remap import RemapActions
-from sb3_ext.wrappers.classic_control_shaping import (
-    AcrobotPotential,
-    AcrobotShaping,
-    CartPoleShaping,
-    MountainCarPotential,
-    MountainCarShaping,
-)
-from sb3_ext.wrappers.count_bonus import CountBonus, share_counts
-from sb3_ext.wrappers.curriculum import CurriculumEnv, wrap_in_curriculum
-from sb3_ext.wrappers.curriculum_config import read_curriculum
+from sb3_ext.wrappers.curriculum.env import CurriculumEnv, wrap_in_curriculum
+from sb3_ext.wrappers.curriculum.options import read_curriculum
 from sb3_ext.wrappers.episode_report import report
 from sb3_ext.wrappers.history import MaskObservation, PreviousActions
-from sb3_ext.wrappers.info_terms import InfoTerms
 from sb3_ext.wrappers.monitor_order import insert_below_monitor
 from sb3_ext.wrappers.observation_noise import ObservationDelay, ObservationDropout, ObservationNoise
-from sb3_ext.wrappers.pong_shaping import PongShaping
-from sb3_ext.wrappers.potential import PotentialShaping
-from sb3_ext.wrappers.randomization import (
+from sb3_ext.wrappers.randomization.known_envs import (
     CartPoleRandomization,
     DomainRandomization,
     LunarLanderRandomization,
     MountainCarRandomization,
     PendulumRandomization,
 )
-from sb3_ext.wrappers.reward_terms import RewardTerms, Step
 from sb3_ext.wrappers.seeded_wrapper import SeededWrapper
+from sb3_ext.wrappers.shaping.classic_control import (
+    AcrobotPotential,
+    AcrobotShaping,
+    CartPoleShaping,
+    MountainCarPotential,
+    MountainCarShaping,
+)
+from sb3_ext.wrappers.shaping.count_bonus import CountBonus, share_counts
+from sb3_ext.wrappers.shaping.info_terms import InfoTerms
+from sb3_ext.wrappers.shaping.pong import PongShaping
+from sb3_ext.wrappers.shaping.potential import PotentialShaping
+from sb3_ext.wrappers.shaping.taxi import TaxiPotential, TaxiShaping
+from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
+from sb3_ext.wrappers.shaping.time_penalty import TimePenalty
 from sb3_ext.wrappers.static_normalization import ScaleObservations
-from sb3_ext.wrappers.taxi_shaping import TaxiPotential, TaxiShaping
-from sb3_ext.wrappers.time_penalty import TimePenalty
 from sb3_ext.wrappers.timing import FrameSkip, time_limit
 from sb3_ext.wrappers.training_link import link_to_training
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.wrappers.count_bonus import share_counts
+from sb3_ext.wrappers.shaping.count_bonus import share_counts
 
 __all__ = ["link_to_training"]
 

@@ -10,8 +10,9 @@ from typing import Any, Self
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from sb3_ext.callbacks.alerts.config import AlertsConfig, read_alerts
-from sb3_ext.callbacks.alerts.finite import (
+from sb3_ext.callbacks.alerts.context import facts_of
+from sb3_ext.callbacks.alerts.engine import Alert, Judge
+from sb3_ext.callbacks.alerts.nonfinite import (
     Fault,
     StepWatch,
     TrainingDiverged,
@@ -21,14 +22,13 @@ from sb3_ext.callbacks.alerts.finite import (
     has_broken_losses,
     is_finite,
 )
-from sb3_ext.callbacks.alerts.judge import Alert, Judge
-from sb3_ext.callbacks.alerts.look import facts_of
+from sb3_ext.callbacks.alerts.options import AlertsConfig, read_alerts
 from sb3_ext.callbacks.alerts.rules import metric_of, show_at
 from sb3_ext.callbacks.alerts.rules.numbers import NAN
 from sb3_ext.callbacks.alerts.summary import AlertCount, print_summary, write_alert_counts
-from sb3_ext.callbacks.rows import dump_row, last_row, rows_of, scalars
 from sb3_ext.callbacks.run_folder import folder_of_training
 from sb3_ext.common.names import nearest
+from sb3_ext.runs.rows import dump_row, last_row, rows_of, scalars
 
 __all__ = ["AlertListener", "Alerts", "TrainingDiverged", "metric_of"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.context import Look
 
 __all__ = ["COMMON_NUMBERS", "SEVERITIES", "ActiveRule", "Check", "Finding", "Rule", "Variant"]
 

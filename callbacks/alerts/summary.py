@@ -12,7 +12,7 @@ from rich import box, get_console
 from rich.console import Console
 from rich.table import Table
 
-from sb3_ext.runs.atomic import replacing
+from sb3_ext.runs.files import replacing
 
 __all__ = ["ALERTS_FILE", "AlertCount", "print_summary", "read_alert_counts", "write_alert_counts"]
 

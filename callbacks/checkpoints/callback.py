@@ -16,12 +16,10 @@ from stable_baselines3.common.callbacks import (
     EvalCallback,
 )
 
-from sb3_ext.callbacks.checkpoints.config import CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.checkpoints.options import CheckpointsConfig, read_checkpoints
 from sb3_ext.callbacks.checkpoints.recorder import CheckpointRecorder, MakeEnv
 from sb3_ext.callbacks.nested import all_of
-from sb3_ext.callbacks.rows import Row, rows_of, scalars
-from sb3_ext.runs.atomic import remove_unfinished, save_model
-from sb3_ext.runs.checkpoint import (
+from sb3_ext.runs.agents.checkpoint import (
     BEST,
     LAST,
     Checkpoint,
@@ -33,7 +31,9 @@ from sb3_ext.runs.checkpoint import (
     steps_of_model,
     write_record,
 )
-from sb3_ext.runs.normalization import save_statistics
+from sb3_ext.runs.agents.statistics import save_statistics
+from sb3_ext.runs.files import remove_unfinished, save_model
+from sb3_ext.runs.rows import Row, rows_of, scalars
 
 __all__ = ["Checkpoints", "CheckpointsConfig", "read_checkpoints"]
 
@@ -44,7 +44,7 @@ _ROWS = 64
 class Checkpoints(BaseCallback):
     """
     Saves checkpoints with their normalisation statistics, their metrics, an episode step by step and a video; see
-    ``sb3_ext.runs.checkpoint`` for the names. The best model is what an ``EvalCallback`` of the same training saves.
+    ``sb3_ext.runs.agents.checkpoint`` for the names. An ``EvalCallback`` of the same training saves the best model.
     Episodes are played in another process of low priority, from the files: training doesn't wait for them.
 
     :param folder: the run folder; by default the one that an ``EvalCallback`` or ``CheckpointCallback`` of the training

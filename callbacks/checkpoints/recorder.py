@@ -12,11 +12,11 @@ import gymnasium as gym
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.callbacks.checkpoints.config import CheckpointsConfig
-from sb3_ext.callbacks.evaluation.env import EnvRecipe
-from sb3_ext.runs.background import BackgroundProcess, Outcome
-from sb3_ext.runs.checkpoint import Checkpoint
-from sb3_ext.runs.video import Recorded, Recording, prune_videos, record
+from sb3_ext.callbacks.checkpoints.options import CheckpointsConfig
+from sb3_ext.runs.agents.checkpoint import Checkpoint
+from sb3_ext.runs.agents.env_recipe import EnvRecipe
+from sb3_ext.runs.play.video import Recorded, Recording, prune_videos, record
+from sb3_ext.runs.processes.jobs import BackgroundProcess, Outcome
 
 __all__ = ["CheckpointRecorder", "MakeEnv"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.callbacks.evaluation.env import EnvRecipe
 from sb3_ext.callbacks.evaluation.process import EvaluationProcess, EvaluationProcessFailed, EvaluationSetup
-from sb3_ext.callbacks.evaluation.snapshot import ScoreAgent, Snapshot
-from sb3_ext.runs.scoring import Scores
+from sb3_ext.runs.agents.env_recipe import EnvRecipe
+from sb3_ext.runs.agents.snapshot import ScoreAgent, Snapshot
+from sb3_ext.runs.play.scoring import Scores
 
 __all__ = ["BackgroundEvaluation"]
 

@@ -15,13 +15,13 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
 from sb3_ext.callbacks.evaluation.background import BackgroundEvaluation
-from sb3_ext.callbacks.evaluation.config import EvaluationConfig, config_of
-from sb3_ext.callbacks.evaluation.env import EnvRecipe, NotThereYet
+from sb3_ext.callbacks.evaluation.options import EvaluationConfig, config_of
 from sb3_ext.callbacks.evaluation.results import log_late, log_now, metrics_of, save_evaluations, tell, tell_skipped
-from sb3_ext.callbacks.evaluation.snapshot import ScoreAgent, Snapshot, SnapshotFolder
-from sb3_ext.callbacks.evaluation.solved import Goal
-from sb3_ext.callbacks.rows import last_row
-from sb3_ext.runs.scoring import Scores, play
+from sb3_ext.callbacks.evaluation.stop import Goal
+from sb3_ext.runs.agents.env_recipe import EnvRecipe, NotThereYet
+from sb3_ext.runs.agents.snapshot import ScoreAgent, Snapshot, SnapshotFolder
+from sb3_ext.runs.play.scoring import Scores, play
+from sb3_ext.runs.rows import last_row
 from sb3_ext.wrappers.training_link import link_to_training
 
 __all__ = ["Evaluation"]

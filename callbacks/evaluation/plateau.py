@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sb3_ext.callbacks.evaluation.config import EvaluationConfig
+from sb3_ext.callbacks.evaluation.options import EvaluationConfig
 
 __all__ = ["Plateau"]
 

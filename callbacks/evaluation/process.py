@@ -11,9 +11,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.callbacks.evaluation.snapshot import ScoreAgent, Snapshot
-from sb3_ext.runs.background import BackgroundProcess
-from sb3_ext.runs.scoring import Scores
+from sb3_ext.runs.agents.snapshot import ScoreAgent, Snapshot
+from sb3_ext.runs.play.scoring import Scores
+from sb3_ext.runs.processes.jobs import BackgroundProcess
 from sb3_ext.wrappers.training_link import link_to_training
 
 __all__ = ["EvaluationProcess", "EvaluationProcessFailed", "EvaluationSetup"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
-from sb3_ext.runs.atomic import replacing
-from sb3_ext.runs.scoring import Scores
+from sb3_ext.runs.files import replacing
+from sb3_ext.runs.play.scoring import Scores
 
 __all__ = ["log_late", "log_now", "metrics_of", "save_evaluations", "tell", "tell_skipped"]
 

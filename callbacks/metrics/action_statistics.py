@@ -7,7 +7,7 @@ import math
 import numpy as np
 from gymnasium import spaces
 
-from sb3_ext.callbacks.metrics.collected import MAX_NUMBERS, Collected, even_stride
+from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, Collected, even_stride
 from sb3_ext.callbacks.metrics.rollout_statistics import summarize
 
 __all__ = ["ActionStatistics"]

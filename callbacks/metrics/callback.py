@@ -19,9 +19,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from sb3_ext.callbacks.guard import Guard
 from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
-from sb3_ext.callbacks.metrics.collected import Collected, recent_transitions, thinned, whole_rollout
 from sb3_ext.callbacks.metrics.info_metrics import InfoMetrics
 from sb3_ext.callbacks.metrics.network_statistics import (
     draw_sample,
@@ -29,19 +27,21 @@ from sb3_ext.callbacks.metrics.network_statistics import (
     largest_entropy,
     network_statistics,
 )
+from sb3_ext.callbacks.metrics.recent_data import Collected, recent_transitions, thinned, whole_rollout
 from sb3_ext.callbacks.metrics.rollout_statistics import (
     ObservationStatistics,
     RecentRewards,
     summarize,
     value_statistics,
 )
-from sb3_ext.callbacks.metrics.sample_efficiency import SampleEfficiency, reward_threshold
 from sb3_ext.callbacks.metrics.time_budget import TimeBudget
 from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
 from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
-from sb3_ext.callbacks.rows import last_row, rows_of
 from sb3_ext.common.env_diversity import env_diversity
 from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_share, read_switch, read_texts
+from sb3_ext.metrics.sample_efficiency import SampleEfficiency, reward_threshold
+from sb3_ext.runs.guard import Guard
+from sb3_ext.runs.rows import last_row, rows_of
 
 __all__ = ["Metrics", "MetricsConfig", "read_metrics"]
 

@@ -22,7 +22,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
 from torch.distributions import Bernoulli
 
-from sb3_ext.callbacks.metrics.collected import Collected, Observations, even_stride
+from sb3_ext.callbacks.metrics.recent_data import Collected, Observations, even_stride
 
 __all__ = ["PolicySample", "draw_sample", "initial_policy", "largest_entropy", "network_statistics"]
 

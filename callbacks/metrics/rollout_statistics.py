@@ -11,7 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.preprocessing import is_image_space
 
-from sb3_ext.callbacks.metrics.collected import MAX_NUMBERS, Collected, thinned
+from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, Collected, thinned
 
 __all__ = ["ObservationStatistics", "RecentRewards", "Summary", "summarize", "value_statistics"]
 

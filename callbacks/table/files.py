@@ -19,7 +19,7 @@ from stable_baselines3.common.logger import (
     filter_excluded_keys,
 )
 
-from sb3_ext.runs.atomic import replacing
+from sb3_ext.runs.files import replacing
 
 __all__ = ["AppendedCSV", "AppendedJSON", "LogFiles", "log_files"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from sb3_ext.callbacks.catalogue import MetricInfo
+from sb3_ext.metrics.catalogue import MetricInfo
 
 __all__ = ["arrow", "clock", "format_value", "sparkline", "trend"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
-from sb3_ext.callbacks.catalogue import describe
+from sb3_ext.metrics.catalogue import describe
 
 __all__ = ["fit"]
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TextIO
 
-from sb3_ext.callbacks.catalogue import describe, metrics, ordered
 from sb3_ext.callbacks.table.format import format_value
 from sb3_ext.callbacks.table.state import Attribute, alerts_of
+from sb3_ext.metrics.catalogue import describe, metrics, ordered
 
 __all__ = ["PlainLines", "plain_line"]
 

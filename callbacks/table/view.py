@@ -12,11 +12,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from sb3_ext.callbacks.catalogue import MetricInfo, describe, ordered
-from sb3_ext.callbacks.history import History
 from sb3_ext.callbacks.table.format import arrow, clock, format_value, sparkline, trend
 from sb3_ext.callbacks.table.layout import fit
 from sb3_ext.callbacks.table.state import Attribute, Cell, TableState
+from sb3_ext.metrics.catalogue import MetricInfo, describe, ordered
+from sb3_ext.metrics.curves import History
 
 __all__ = ["Footer", "TableView", "Widths"]
 

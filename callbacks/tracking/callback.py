@@ -18,17 +18,17 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.logger import TensorBoardOutputFormat
 
 from sb3_ext.callbacks.alerts.callback import Alerts
-from sb3_ext.callbacks.bounds import remember_bounds
 from sb3_ext.callbacks.nested import all_of
-from sb3_ext.callbacks.rows import last_row
-from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
 from sb3_ext.callbacks.tracking.dashboard import SOME_ENV, dashboard, make_workspace
 from sb3_ext.callbacks.tracking.files import RunFiles
+from sb3_ext.callbacks.tracking.options import TrackingConfig, read_tracking
 from sb3_ext.callbacks.tracking.run_config import algorithm_name, describe_run, env_id_of, plain
 from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
-from sb3_ext.runs.atomic import replacing
+from sb3_ext.metrics.bounds import remember_bounds
+from sb3_ext.runs.files import replacing
+from sb3_ext.runs.rows import last_row
 from sb3_ext.runs.stop_signals import catch_stop_signals, release_stop_signals
 
 if TYPE_CHECKING:

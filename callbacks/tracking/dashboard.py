@@ -20,11 +20,11 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sb3_ext.callbacks.bounds import hard_bounds
-from sb3_ext.callbacks.catalogue import describe, groups, ordered
 from sb3_ext.callbacks.tracking.run_config import algorithm_name, env_id_of
 from sb3_ext.callbacks.tracking.writer import EVAL_STEP, TIMESTEPS
-from sb3_ext.runs.atomic import replacing
+from sb3_ext.metrics.bounds import hard_bounds
+from sb3_ext.metrics.catalogue import describe, groups, ordered
+from sb3_ext.runs.files import replacing
 
 if TYPE_CHECKING:
     from wandb import Run

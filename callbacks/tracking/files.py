@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from sb3_ext.callbacks.tracking.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, masked_lines, zip_run
 from sb3_ext.callbacks.tracking.writer import WandbWriter
-from sb3_ext.runs.checkpoint import BEST, Checkpoint, find_checkpoints, steps_of_model
-from sb3_ext.runs.normalization import matching_statistics
+from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, find_checkpoints, steps_of_model
+from sb3_ext.runs.agents.statistics import matching_statistics
 
 if TYPE_CHECKING:
     from wandb import Run

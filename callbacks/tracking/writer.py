@@ -13,7 +13,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.logger import Figure, HParam, Image, KVWriter, Video
 
-from sb3_ext.callbacks.rows import scalars
+from sb3_ext.runs.rows import scalars
 
 if TYPE_CHECKING:
     from wandb import Run

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     :param args: the command line
     :return: exit code
     """
-    from sb3_ext.runs.report import make_report, write_report
+    from sb3_ext.runs.report.report import make_report, write_report
 
     for folder in args.folder:
         if args.prints:

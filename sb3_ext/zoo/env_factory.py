@@ -11,7 +11,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_ext.zoo.vec_envs import VecEnvChooser
+from sb3_ext.vec_env.choose import VecEnvChooser
 
 if TYPE_CHECKING:  # a process that unpickles a factory imports this module before RL Zoo, which imports it in turn
     from rl_zoo3.exp_manager import ExperimentManager

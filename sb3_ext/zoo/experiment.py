@@ -23,27 +23,27 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_ext.callbacks.metrics.sample_efficiency import remember_spec
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.callbacks.training_progress import tell_progress
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
+from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
-from sb3_ext.runs.normalization import load_statistics
+from sb3_ext.metrics.sample_efficiency import remember_spec
+from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
+from sb3_ext.vec_env.choose import EnvConfig, VecEnvChoice, VecEnvChooser
 from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training
+from sb3_ext.zoo.callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking, masked
 from sb3_ext.zoo.env_factory import env_factory
 from sb3_ext.zoo.normalization import statistics_or_warning
 from sb3_ext.zoo.options import OUR_DEFAULTS, read_options
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
 from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8, stock_hyperparams_file
-from sb3_ext.zoo.threads import choose_threads
-from sb3_ext.zoo.training_callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking, masked
 from sb3_ext.zoo.trials import read_trial
-from sb3_ext.zoo.vec_envs import EnvConfig, VecEnvChoice, VecEnvChooser
 
 __all__ = ["ExtExperimentManager"]
 

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sb3_ext.runs.checkpoint import find_checkpoints
-from sb3_ext.runs.normalization import matching_statistics, statistics_path
+from sb3_ext.runs.agents.checkpoint import find_checkpoints
+from sb3_ext.runs.agents.statistics import matching_statistics, statistics_path
 from sb3_ext.zoo.played_envs import as_trained, without_shaping
 from sb3_ext.zoo.registry import ALGORITHMS
 

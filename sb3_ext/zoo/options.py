@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sb3_ext.callbacks.alerts.config import AlertsConfig, read_alerts
-from sb3_ext.callbacks.checkpoints.config import CheckpointsConfig, read_checkpoints
-from sb3_ext.callbacks.evaluation.config import EvaluationConfig, read_evaluation
+from sb3_ext.callbacks.alerts.options import AlertsConfig, read_alerts
+from sb3_ext.callbacks.checkpoints.options import CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.evaluation.options import EvaluationConfig, read_evaluation
 from sb3_ext.callbacks.metrics.callback import MetricsConfig, read_metrics
 from sb3_ext.callbacks.report import ReportConfig, read_report
 from sb3_ext.callbacks.table.callback import TableConfig, read_table
-from sb3_ext.callbacks.tracking.config import TrackingConfig, read_tracking
+from sb3_ext.callbacks.tracking.options import TrackingConfig, read_tracking
 from sb3_ext.common.names import check_choice, check_keywords
 from sb3_ext.vec_env.mixed import Member, read_members
-from sb3_ext.wrappers.curriculum_config import CurriculumConfig, read_curriculum
+from sb3_ext.wrappers.curriculum.options import CurriculumConfig, read_curriculum
 
 __all__ = ["ExtOptions", "read_options"]
 
@@ -30,7 +30,7 @@ class ExtOptions:
     :param vec_env: how other environments run in parallel: ``dummy`` (one after the other), ``subproc`` (SB3's, a
         process each), ``multicore`` (shared memory, a process a core), or ``auto``, which measures
     :param threads: torch's threads: ``auto`` measures; ``--num-threads`` goes first
-    :param curriculum: stages that training goes through, see ``wrappers/curriculum_config.py``
+    :param curriculum: stages that training goes through, see ``wrappers/curriculum/options.py``
     :param members: environments that are trained in at once, see ``vec_env/mixed.py``
     :param metrics: more numbers about a training, see ``callbacks/metrics``
     :param table: how they are shown; ``None``: in SB3's table

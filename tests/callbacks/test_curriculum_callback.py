@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 from sb3_ext import PPOExt
 from sb3_ext.callbacks.curriculum import Curriculum, CurriculumProgress
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
-from sb3_ext.wrappers.curriculum_config import Back, Next, Plateau, Stage, read_curriculum
+from sb3_ext.wrappers.curriculum.options import Back, Next, Plateau, Stage, read_curriculum
 
 #: Timesteps of a rollout: 2 environments, each with 2 episodes of 4 steps
 ROLLOUT = 16

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_ext import PPOExt
 from sb3_ext.callbacks.save_normalization import SaveNormalization
-from sb3_ext.runs.normalization import load_statistics
+from sb3_ext.runs.agents.statistics import load_statistics
 
 
 def make_model(algorithm=PPO, env=None):

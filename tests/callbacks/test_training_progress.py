@@ -12,7 +12,7 @@ from sb3_ext import PPOExt
 from sb3_ext.callbacks.training_progress import TrainingProgress, tell_progress
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
-from sb3_ext.wrappers.randomization import CartPoleRandomization
+from sb3_ext.wrappers.randomization.known_envs import CartPoleRandomization
 
 TINY = {"device": "cpu", "seed": 0, "policy_kwargs": {"net_arch": [4]}}
 

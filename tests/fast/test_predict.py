@@ -8,7 +8,7 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
-from sb3_ext.runs.scoring import play
+from sb3_ext.runs.play.scoring import play
 
 ACTIONS = (spaces.Discrete(3), spaces.MultiDiscrete([3, 4]), spaces.Box(-0.5, 0.5, (2,), np.float32))
 

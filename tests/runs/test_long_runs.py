@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from sb3_ext.runs.monitor_files import read_episodes
-from sb3_ext.runs.progress_file import read_progress
-from sb3_ext.runs.report import make_report
+from sb3_ext.runs.monitor import read_episodes
+from sb3_ext.runs.progress import read_progress
+from sb3_ext.runs.report.report import make_report
 from sb3_ext.runs.thinned_curve import MAX_POINTS, ThinnedCurve
 
 STEP, SECONDS = "time/total_timesteps", "time/time_elapsed"

@@ -13,10 +13,11 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.monitor import load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
+from sb3_ext.callbacks.curriculum import Curriculum
 from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
 from sb3_ext.vec_env.mixed import check_members, member_fns, members_of_envs, mixed, once_each, read_members
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
-from sb3_ext.wrappers.curriculum_config import read_curriculum
+from sb3_ext.wrappers.curriculum.options import read_curriculum
 from sb3_ext.wrappers.episode_report import EPISODE_KEY
 
 MAKE = partial(gym.make, LEVEL_ENV, length=4)
@@ -171,6 +172,6 @@ def test_one_model_trains_on_all_of_them_and_through_a_curriculum_too(closing):
     config = read_curriculum({"stages": stages})
     vec_env = closing(DummyVecEnv(member_fns(read_members(THREE[:2]), MAKE, 2, env_wrapper=config.wrap)))
     model = PPO("MlpPolicy", vec_env, n_steps=16, batch_size=32, n_epochs=1, device="cpu")
-    model.learn(96, callback=config.make_callback())
+    model.learn(96, callback=Curriculum(config))
     assert {episode["r"] for episode in list(model.ep_info_buffer)[:8]} == {0.0, 20.0}
     assert {episode["r"] for episode in list(model.ep_info_buffer)[-8:]} == {4.0, 24.0}

@@ -110,7 +110,7 @@ def test_a_report_that_fails_does_not_lose_the_model(tmp_path, monkeypatch):
         raise MemoryError
 
     manager, model, run = set_up(tmp_path, n_timesteps=32)
-    monkeypatch.setattr("sb3_ext.runs.report.write_report", fails)
+    monkeypatch.setattr("sb3_ext.runs.report.report.write_report", fails)
     with pytest.warns(UserWarning, match="There is no report in .*MemoryError"):
         manager.learn(model)
     manager.save_trained_model(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.context import Look
 from sb3_ext.callbacks.alerts.rule import Rule, Variant
 
 __all__ = ["RULES"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.context import Look
 from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
-from sb3_ext.callbacks.bounds import is_within
-from sb3_ext.callbacks.catalogue import describe
+from sb3_ext.metrics.bounds import is_within
+from sb3_ext.metrics.catalogue import describe
 
 __all__ = ["NAN", "RULES", "WHAT_TO_TUNE"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.look import Look
+from sb3_ext.callbacks.alerts.context import Look
 from sb3_ext.callbacks.alerts.rule import Finding, Rule
 
 __all__ = ["RULES"]

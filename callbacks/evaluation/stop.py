@@ -1,0 +1,137 @@
+"""When a training can end: a threshold on the raw reward or a plateau, and windows that must be full."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.callbacks.evaluation.options import EvaluationConfig
+from sb3_ext.callbacks.evaluation.plateau import Plateau
+from sb3_ext.metrics.sample_efficiency import reward_threshold
+
+__all__ = ["Goal", "Window"]
+
+#: Training episodes that a score is the mean of, as for SB3's ``rollout/ep_rew_mean``
+_ROLLOUT_WINDOW = 100
+#: Training episodes whose mean is where a training starts from
+_FIRST_EPISODES = 10
+
+
+class Window:
+    """
+    The last scores.
+
+    :param size: how many of them
+    """
+
+    def __init__(self, size: int) -> None:
+        self._scores: deque[float] = deque(maxlen=size)
+
+    def add(self, score: float) -> None:
+        self._scores.append(score)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    @property
+    def mean(self) -> float:
+        """Of the scores so far; NaN when there are none."""
+        return sum(self._scores) / len(self._scores) if self._scores else float("nan")
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._scores) == self._scores.maxlen
+
+    def reaches(self, threshold: float) -> bool:
+        """
+        :param threshold: mean score that is wanted
+        :return: whether a full window has it
+        """
+        return self.is_full and self.mean >= threshold
+
+
+class Goal:
+    """
+    Says when evaluation begins and when training can end.
+
+    :param config: what is wanted
+    :param env: environments, whose spec may have a threshold
+    :raises ValueError: when a threshold is needed and there is none
+    """
+
+    def __init__(self, config: EvaluationConfig, env: VecEnv) -> None:
+        self.threshold = reward_threshold(env) if config.threshold is None else config.threshold
+        if config.needs_threshold and self.threshold is None:
+            option = "start_at" if config.start_at is not None else f"stop: {config.stop}"
+            raise ValueError(
+                f"Evaluation: {option} needs a threshold, and the environment's spec has none: give it one, such as "
+                "threshold: 200."
+            )
+        self._config = config
+        #: Whether the agent is good enough to be evaluated
+        self.has_begun = config.start_at is None
+        #: Why training can end, and the same in a word or two
+        self.reached: str | None = None
+        self.headline = "No more improvement" if config.stop == "plateau" else "Solved"
+        #: Whether it must see the episodes of training
+        self.watches = config.stop == "rollout" or not self.has_begun
+        self._first: float | None = None
+        self._rollouts = Window(_ROLLOUT_WINDOW)
+        self._evaluations = Window(config.window)
+        self._plateau = Plateau(config)
+
+    def warn_if_blind(self) -> None:
+        """To be called at the end of a training."""
+        if self.watches and not len(self._rollouts):
+            warnings.warn(
+                "No episode of training came with a score, which start_at and stop: rollout look at: are the training "
+                "environments in a Monitor?",
+                stacklevel=2,
+            )
+
+    def see_step(self, training: Mapping[str, Any]) -> None:
+        """
+        :param training: the local variables of a rollout
+        """
+        dones = training.get("dones")
+        if dones is None or not dones.any():
+            return
+        for info in training["infos"]:
+            if "episode" in info:
+                self._rollouts.add(float(info["episode"]["r"]))
+        if self._first is None and len(self._rollouts) >= _FIRST_EPISODES:
+            self._first = self._rollouts.mean
+        if not self.has_begun:
+            self.has_begun = self._has_passed(self._config.start_at or 0.0)
+            self.watches = not self.has_begun or self._config.stop == "rollout"
+        if self._config.stop == "rollout":
+            self._check(self._rollouts, f"the last {_ROLLOUT_WINDOW} training episodes")
+
+    def see_evaluation(self, score: float, progress: float) -> None:
+        """
+        :param score: mean reward of an evaluation
+        :param progress: share of the training that is over
+        """
+        self._evaluations.add(score)
+        if self._config.stop == "plateau" and self._evaluations.is_full:
+            self.reached = self._plateau.add(self._evaluations.mean, progress)
+        if self._config.stop == "eval":
+            self._check(self._evaluations, f"the last {self._config.window} evaluations")
+
+    def _has_passed(self, share: float) -> bool:
+        """
+        Of the way from the first score to the threshold. A share of the threshold itself would mean nothing where
+        scores are negative.
+        """
+        first, threshold = self._first, self.threshold
+        if first is None or threshold is None:
+            return False
+        return self._rollouts.mean >= first + share * (threshold - first)
+
+    def _check(self, window: Window, what: str) -> None:
+        if self.threshold is not None and window.reaches(self.threshold):
+            self.reached = f"the mean of {what} is {window.mean:.4g}, and the threshold {self.threshold:g}"

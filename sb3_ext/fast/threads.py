@@ -1,0 +1,74 @@
+"""How many threads torch gets: one is faster for small networks, all cores for convolutions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+from sb3_ext.common.repeated_comparison import wins_clearly
+
+__all__ = ["choose_threads"]
+
+#: More threads must be this much faster: they keep the environments, the critic's process and the evaluation's from the
+#: cores.
+_WORTH_IT = 1.3
+#: Samples in the measured gradient, at most
+_BATCH = 128
+
+
+def choose_threads(model: OnPolicyAlgorithm) -> int:
+    """
+    Measure a gradient of the model's policy, with one thread and with all.
+
+    :param model: an algorithm that is set up; it is left as it was
+    :return: the number of threads that is faster
+    """
+    most = th.get_num_threads()
+    if most == 1 or model.device.type != "cpu":
+        return most
+    gradient = _a_gradient(model)
+    _times(gradient, most)  # starts the threads
+
+    def compare() -> bool:
+        one, several = _times(gradient, 1), _times(gradient, most)
+        return all(a > _WORTH_IT * b for a, b in zip(one, several, strict=True))
+
+    all_are_faster = wins_clearly(compare)
+    th.set_num_threads(most)
+    model.policy.optimizer.zero_grad()
+    return most if all_are_faster else 1
+
+
+def _a_gradient(model: OnPolicyAlgorithm) -> Callable[[], None]:
+    n = min(int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs), _BATCH)
+    observations = _zeros(model.observation_space, n)
+    actions = _zeros(model.action_space, n)
+
+    def gradient() -> None:
+        values, log_prob, _ = model.policy.evaluate_actions(observations, actions)
+        (values.sum() + log_prob.sum()).backward()
+
+    return gradient
+
+
+def _zeros(space: spaces.Space, n: int) -> Any:
+    if isinstance(space, spaces.Dict):
+        return {key: _zeros(part, n) for key, part in space.spaces.items()}
+    return th.from_numpy(np.zeros((n, *(space.shape or ())), space.dtype))
+
+
+def _times(call: Callable[[], None], threads: int) -> tuple[float, float]:
+    """
+    Seconds that pass, and seconds that this thread works. On a busy machine, waiting for the others can look fast: the
+    system lets those who waited go first. Only where there is work to share out does this thread work less.
+    """
+    th.set_num_threads(threads)
+    wall, work = time.perf_counter(), time.thread_time()
+    call()
+    return time.perf_counter() - wall, time.thread_time() - work

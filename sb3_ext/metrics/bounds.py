@@ -1,0 +1,172 @@
+"""Hard bounds: values that a metric can't have unless something is broken; fixed, or known from the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.atari_wrappers import ClipRewardEnv
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.metrics.catalogue import describe
+
+__all__ = ["hard_bounds", "is_within"]
+
+#: Low and high; infinite where there is none
+Range = tuple[float, float]
+
+_OPEN: Range = (-math.inf, math.inf)
+#: Spaces without bounds write the largest number of their type
+_HUGE = 1e30
+#: Where a time limit keeps its number of steps: Gymnasium's wrapper, and environments that end episodes themselves
+_TIME_LIMITS = ("_max_episode_steps", "max_episode_steps")
+
+#: What was found, by model, with the environments that it was found for: asking those can mean asking other processes
+_found: WeakKeyDictionary[BaseAlgorithm, tuple[VecEnv | None, dict[str, Range]]] = WeakKeyDictionary()
+
+
+def hard_bounds(name: str, model: BaseAlgorithm) -> Range:
+    """
+    :param name: of a metric
+    :param model: that is training
+    :return: what the metric can't be below and above; infinite where nothing is known
+    """
+    low, high = describe(name).bounds
+    return (
+        _inferred(low, model)[0] if isinstance(low, str) else -math.inf if low is None else float(low),
+        _inferred(high, model)[1] if isinstance(high, str) else math.inf if high is None else float(high),
+    )
+
+
+def remember_bounds(model: BaseAlgorithm) -> None:
+    """
+    Ask the environments what they know of bounds, for a time when they are closed.
+
+    :param model: with its training environments
+    """
+    for bound in _INFER:
+        _inferred(bound, model)
+
+
+def is_within(value: float, bounds: Range) -> bool:
+    """
+    :param value: of a metric; NaN counts as within
+    :param bounds: of it
+    :return: whether it is within them, but for rounding and for estimates from a sample
+    """
+    low, high = bounds
+    slack = 1e-6 + 1e-3 * max((abs(bound) for bound in bounds if math.isfinite(bound)), default=0.0)
+    return not (value < low - slack or value > high + slack)
+
+
+def _inferred(bound: str, model: BaseAlgorithm) -> Range:
+    env = model.get_env()
+    if model not in _found or _found[model][0] is not env:
+        _found[model] = (env, {})
+    known = _found[model][1]
+    if bound not in known:
+        known[bound] = _INFER[bound](model)
+    return known[bound]
+
+
+def _entropy(model: BaseAlgorithm) -> Range:
+    space = model.action_space
+    if isinstance(space, spaces.Discrete):
+        return 0.0, math.log(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return 0.0, float(np.log(space.nvec).sum())
+    if isinstance(space, spaces.MultiBinary):
+        return 0.0, math.prod(space.shape) * math.log(2)
+    return _OPEN  # that of a density can be anything
+
+
+def _entropy_loss(model: BaseAlgorithm) -> Range:
+    low, high = _entropy(model)
+    return 0.0 - high, 0.0 - low
+
+
+def _actions(model: BaseAlgorithm) -> Range:
+    space = model.action_space
+    if isinstance(space, spaces.Box) and not getattr(model.policy, "squash_output", False):
+        return _OPEN  # samples of a Gaussian, which are clipped only on their way into the environment
+    return _range_of(space)
+
+
+def _observations(model: BaseAlgorithm) -> Range:
+    space = model.observation_space
+    divides = getattr(model.policy, "normalize_images", False)
+    normalize = model.get_vec_normalize_env()
+    if normalize is None or not normalize.norm_obs:
+        return _seen_range(space, divides)
+    clipped = (-float(normalize.clip_obs), float(normalize.clip_obs))
+    if not isinstance(space, spaces.Dict):
+        return clipped
+    others = [part for key, part in space.spaces.items() if key not in (normalize.norm_obs_keys or space.spaces)]
+    return _joined([clipped, *(_seen_range(part, divides) for part in others)])
+
+
+def _seen_range(space: spaces.Space, divides: bool) -> Range:
+    """
+    :param space: of observations
+    :param divides: whether the policy divides those of pictures by 255
+    """
+    if isinstance(space, spaces.Dict):
+        return _joined([_seen_range(part, divides) for part in space.spaces.values()])
+    return (0.0, 1.0) if divides and is_image_space(space) else _range_of(space)
+
+
+def _reward(model: BaseAlgorithm) -> Range:
+    normalize = model.get_vec_normalize_env()
+    if normalize is not None and normalize.norm_reward:
+        return -float(normalize.clip_reward), float(normalize.clip_reward)
+    env = model.get_env()
+    if env is None or not all(env.env_is_wrapped(ClipRewardEnv)):
+        return _OPEN
+    # Terms may be added to the clipped reward
+    return _OPEN if env.has_attr("set_shaping") else (-1.0, 1.0)
+
+
+def _episode_length(model: BaseAlgorithm) -> Range:
+    env = model.get_env()
+    if env is None or env.has_attr("stage"):
+        return 0.0, math.inf  # each stage of a curriculum may have a limit of its own
+    for name in _TIME_LIMITS:
+        if env.has_attr(name):
+            limits = env.get_attr(name)
+            if all(isinstance(limit, (int, np.integer)) for limit in limits):
+                return 0.0, float(max(limits))
+    return 0.0, math.inf
+
+
+_INFER: dict[str, Callable[[BaseAlgorithm], Range]] = {
+    "actions": _actions,
+    "entropy": _entropy,
+    "entropy_loss": _entropy_loss,
+    "episode_length": _episode_length,
+    "observations": _observations,
+    "probability": lambda model: (0.0, 1.0),
+    "reward": _reward,
+}
+
+
+def _range_of(space: spaces.Space) -> Range:
+    """Over all numbers of a space."""
+    if isinstance(space, spaces.Box):
+        low, high = float(space.low.min()), float(space.high.max())
+        return -math.inf if low < -_HUGE else low, math.inf if high > _HUGE else high
+    if isinstance(space, spaces.Discrete):
+        return float(space.start), float(space.start + space.n - 1)
+    if isinstance(space, spaces.MultiDiscrete):
+        return float(space.start.min()), float((space.start + space.nvec - 1).max())
+    if isinstance(space, spaces.MultiBinary):
+        return 0.0, 1.0
+    return _OPEN
+
+
+def _joined(ranges: list[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)

@@ -1,0 +1,1 @@
+"""Agents on disk: models, their VecNormalize statistics, and the environments they were trained in."""

@@ -1,0 +1,326 @@
+"""An episode step by step: what the agent saw, did, expected and got. For checkpoints, and for tools that show one."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
+
+from sb3_ext.runs.files import replacing
+from sb3_ext.runs.play.policy_probe import Agent, Decision
+from sb3_ext.wrappers.monitor_order import wrappers_of
+
+__all__ = ["EpisodeTable", "gae", "play_episode"]
+
+#: Observations with more numbers than this are summed up
+_MAX_COMPONENTS = 16
+
+
+@dataclass(frozen=True)
+class EpisodeTable:
+    """
+    One row a step. The columns, in this order (those that an environment or a policy doesn't have are left out):
+
+    - ``step``, from 0 on
+    - ``obs…``: what the environment showed, before any normalisation; up to 16 numbers, else mean, std, min and max
+    - ``action…``: as the environment got it; ``action_label``, where it has names for actions
+    - ``prob_…``, or ``mean_…`` and ``std_…``, or ``q_…``: what the policy's network said
+    - ``log_prob``, ``entropy``
+    - ``reward``: the environment's own; ``seen_reward``: what the algorithm learns from (shaped, clipped, normalised)
+    - ``value``: the critic's
+    - ``return``: discounted sum of ``reward`` from here to the end
+    - ``advantage``: as the algorithm would compute it, by GAE from ``seen_reward`` and ``value``
+    - ``terminated``, ``truncated``
+
+    :param columns: their values by name
+    """
+
+    columns: Mapping[str, np.ndarray]
+
+    def __len__(self) -> int:
+        """Number of steps."""
+        return len(self.columns["step"])
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    @property
+    def score(self) -> float:
+        """Sum of the environment's own rewards."""
+        return float(self["reward"].sum())
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """
+        :param path: the file; it is complete when it is there
+        """
+        with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            writer.writerows(zip(*(column.tolist() for column in self.columns.values()), strict=True))
+
+    @classmethod
+    def from_csv(cls, path: str | os.PathLike[str]) -> EpisodeTable:
+        """
+        :param path: what :meth:`to_csv` wrote
+        """
+        with open(path, newline="", encoding="utf-8") as file:
+            names, *rows = csv.reader(file)
+        return cls({name: _typed([row[index] for row in rows]) for index, name in enumerate(names)})
+
+
+def play_episode(
+    model: BaseAlgorithm,
+    env: gym.Env | VecEnv,
+    *,
+    deterministic: bool = True,
+    seed: int | None = None,
+    max_steps: int = 10_000,
+) -> EpisodeTable:
+    """
+    Play one episode, and write down each step. Where a Monitor says that lost lives are not the end, neither do we.
+
+    :param model: any algorithm of SB3
+    :param env: an environment as the model knows it: wrapped, stacked and normalised alike. Of several, the first one
+        counts
+    :param deterministic: whether the agent takes the most likely action
+    :param seed: of the environment and of the actions; the caller's random numbers from torch stay as they were
+    :param max_steps: after which a longer episode is left
+    """
+    vec_env = env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
+    with _frozen(vec_env), _seeded(vec_env, seed):
+        episode = _Episode(model, vec_env, deterministic)
+        for _ in range(max_steps):
+            if episode.step():
+                break
+        return episode.table()
+
+
+def gae(
+    rewards: np.ndarray,
+    values: np.ndarray,
+    next_values: np.ndarray,
+    ends: np.ndarray,
+    gamma: float,
+    gae_lambda: float,
+) -> np.ndarray:
+    """
+    Generalised advantage estimation; with ``gae_lambda=1``, return minus value.
+
+    :param rewards: of each step
+    :param values: of the state before each step
+    :param next_values: of the state after it: 0 where the episode terminated
+    :param ends: whether an episode ended with the step
+    :param gamma: discount factor
+    :param gae_lambda: 0 looks one step ahead, 1 to the end
+    """
+    advantages = np.empty(len(rewards))
+    running = 0.0
+    for step in range(len(rewards) - 1, -1, -1):
+        error = rewards[step] + gamma * next_values[step] - values[step]
+        running = error + gamma * gae_lambda * running * (not ends[step])
+        advantages[step] = running
+    return advantages
+
+
+class _Episode:
+    """
+    An episode while it is played.
+
+    :param model: plays it
+    :param vec_env: the environments
+    :param deterministic: whether the agent takes the most likely action
+    """
+
+    def __init__(self, model: BaseAlgorithm, vec_env: VecEnv, deterministic: bool) -> None:
+        self._model = model
+        self._vec_env = vec_env
+        self._agent = Agent(model, vec_env.num_envs, deterministic)
+        self._look = _Look(vec_env, model)
+        self._monitored = vec_env.env_is_wrapped(Monitor, indices=0)[0]
+        self._observations = vec_env.reset()
+        self._raw_rewards = _RawRewards(vec_env)
+        self._rows: list[dict[str, Any]] = []
+        #: Of the states after the steps; NaN is the next step's value, which is not known yet
+        self._next_values: list[float] = []
+
+    def step(self) -> bool:
+        """:return: whether it was the last one"""
+        decision = self._agent.decide(self._observations, self._look.masks())
+        row = {"step": len(self._rows), **self._look.observation(self._observations), **self._look.decision(decision)}
+        self._observations, rewards, dones, infos = self._vec_env.step(decision.actions)
+        done, info = bool(dones[0]), infos[0]
+        truncated = done and bool(info.get("TimeLimit.truncated", False))
+        row["reward"] = self._raw_rewards.of_step(float(rewards[0]))
+        row["seen_reward"] = float(rewards[0])
+        row["value"] = decision.value
+        self._rows.append({**row, "terminated": done and not truncated, "truncated": truncated})
+        if truncated:
+            final = _with_first(self._observations, info["terminal_observation"])
+            self._next_values.append(self._agent.value(final))
+        else:
+            self._next_values.append(0.0 if done else math.nan)
+        self._agent.start_episodes(dones)
+        return done and ("episode" in info or not self._monitored)
+
+    def table(self) -> EpisodeTable:
+        columns = {name: np.array([row[name] for row in self._rows]) for name in self._rows[0]}
+        values, ends = columns["value"], columns["terminated"] | columns["truncated"]
+        next_values = np.where(ends, self._next_values, np.append(values[1:], math.nan))
+        if not ends[-1]:
+            next_values[-1] = self._agent.value(self._observations)
+        gamma, gae_lambda = (float(getattr(self._model, name, 1.0)) for name in ("gamma", "gae_lambda"))
+        advantages = gae(columns["seen_reward"], values, next_values, ends, gamma, gae_lambda)
+        zeros = np.zeros(len(values))
+        returns = gae(columns["reward"], zeros, zeros, zeros, gamma, 1.0)  # a lost life ends nothing for the score
+        last = {name: columns.pop(name) for name in ("terminated", "truncated")}
+        return EpisodeTable({**columns, "return": returns, "advantage": advantages, **last})
+
+
+class _Look:
+    """
+    Tells what belongs into a row.
+
+    :param vec_env: the environments
+    :param model: plays in them
+    """
+
+    def __init__(self, vec_env: VecEnv, model: BaseAlgorithm) -> None:
+        self._vec_env = vec_env
+        self._vec_normalize = unwrap_vec_normalize(vec_env)
+        is_maskable = isinstance(model.policy, MaskableActorCriticPolicy)
+        self._has_masks = is_maskable and is_masking_supported(vec_env)
+        self._labels = _action_labels(vec_env)
+
+    def masks(self) -> np.ndarray | None:
+        return get_action_masks(self._vec_env) if self._has_masks else None
+
+    def observation(self, observations: VecEnvObs) -> dict[str, Any]:
+        if self._vec_normalize is not None:
+            observations = self._vec_normalize.get_original_obs()
+        if isinstance(observations, dict):
+            parts = [_summary(f"obs_{key}", value[0]) for key, value in observations.items()]
+            return {name: number for part in parts for name, number in part.items()}
+        assert isinstance(observations, np.ndarray)
+        return _summary("obs", observations[0])
+
+    def decision(self, decision: Decision) -> dict[str, Any]:
+        action = decision.actions[0]
+        row = _components("action", np.asarray(action))
+        if self._labels:
+            row["action_label"] = self._labels[int(action)]
+        return {**row, **decision.outputs, "log_prob": decision.log_prob, "entropy": decision.entropy}
+
+
+class _RawRewards:
+    """
+    The environment's own rewards, which Monitor saw before other wrappers changed them.
+
+    :param vec_env: the environments, just reset
+    """
+
+    def __init__(self, vec_env: VecEnv) -> None:
+        self._vec_normalize = unwrap_vec_normalize(vec_env)
+        base = vec_env.unwrapped
+        layers = wrappers_of(base.envs[0]) if isinstance(base, DummyVecEnv) else []
+        monitors = [layer for layer in layers if isinstance(layer, Monitor)]
+        self._monitor = monitors[-1] if monitors else None
+        self._follow()
+
+    def _follow(self) -> None:
+        # Monitor begins a new list with each episode: this one stays when the last step has reset it already
+        self._rewards: list[float] = [] if self._monitor is None else self._monitor.rewards
+        self._n_seen = len(self._rewards)
+
+    def of_step(self, reward: float) -> float:
+        """
+        :param reward: what the step gave
+        """
+        if self._monitor is None:
+            return reward if self._vec_normalize is None else float(self._vec_normalize.get_original_reward()[0])
+        # Several, where frames are skipped outside of Monitor
+        own = float(sum(self._rewards[self._n_seen :]))
+        self._n_seen = len(self._rewards)
+        if self._monitor.rewards is not self._rewards:
+            self._follow()
+        return own
+
+
+@contextmanager
+def _frozen(vec_env: VecEnv) -> Iterator[None]:
+    """Looking at an agent must not change the statistics that it is trained with."""
+    vec_normalize = unwrap_vec_normalize(vec_env)
+    if vec_normalize is None:
+        yield
+        return
+    training, vec_normalize.training = vec_normalize.training, False
+    try:
+        yield
+    finally:
+        vec_normalize.training = training
+
+
+@contextmanager
+def _seeded(vec_env: VecEnv, seed: int | None) -> Iterator[None]:
+    if seed is None:
+        yield
+        return
+    vec_env.seed(seed)
+    with th.random.fork_rng(devices=[]):
+        th.manual_seed(seed)
+        yield
+
+
+def _action_labels(vec_env: VecEnv) -> list[str]:
+    space = vec_env.action_space
+    if not isinstance(space, spaces.Discrete) or not vec_env.has_attr("get_action_meanings"):
+        return []
+    labels = list(vec_env.env_method("get_action_meanings", indices=0)[0])
+    # A wrapper that offers other actions may not have changed their names
+    return labels if len(labels) == space.n else []
+
+
+def _with_first(observations: VecEnvObs, observation: Any) -> VecEnvObs:
+    """The same observations, with another one in the first environment."""
+    if isinstance(observations, dict):
+        return {key: np.stack([observation[key], *value[1:]]) for key, value in observations.items()}
+    return np.stack([observation, *observations[1:]])
+
+
+def _summary(name: str, value: Any) -> dict[str, Any]:
+    numbers = np.asarray(value)
+    if numbers.size <= _MAX_COMPONENTS:
+        return _components(name, numbers)
+    numbers = numbers.astype(np.float64)
+    statistics = {"mean": numbers.mean(), "std": numbers.std(), "min": numbers.min(), "max": numbers.max()}
+    return {f"{name}_{statistic}": float(number) for statistic, number in statistics.items()}
+
+
+def _components(name: str, value: np.ndarray) -> dict[str, Any]:
+    numbers = value.ravel().tolist()
+    return {name: numbers[0]} if value.ndim == 0 else {f"{name}_{i}": number for i, number in enumerate(numbers)}
+
+
+def _typed(written: list[str]) -> np.ndarray:
+    if all(text in ("True", "False") for text in written):
+        return np.array([text == "True" for text in written])
+    for kind in (int, float):
+        try:
+            return np.array([kind(text) for text in written])
+        except ValueError:
+            pass
+    return np.array(written)

@@ -1,0 +1,340 @@
+"""Videos of checkpoints: one episode, recorded together with its table; and how to find them again."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import re
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, SupportsFloat
+
+import gymnasium as gym
+import imageio_ffmpeg
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
+
+from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, Folder, steps_of_model
+from sb3_ext.runs.agents.statistics import matching_statistics, statistics_path
+from sb3_ext.runs.files import replacing
+from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
+from sb3_ext.wrappers.monitor_order import wrappers_of
+from sb3_ext.wrappers.training_link import link_to_training
+
+__all__ = ["Recorded", "Recording", "Video", "best_video", "find_videos", "prune_videos", "record"]
+
+_VIDEO = re.compile(r"(?P<kind>best|last|checkpoint)-step-(?P<step>\d+)\.mp4")
+#: What a normalised environment takes over from the file, whether rewards are normalised among it
+_STATISTICS = ("obs_rms", "ret_rms", "norm_obs", "norm_obs_keys", "norm_reward", "clip_obs", "clip_reward", "epsilon")
+
+#: How often to look for statistics that belong to a model, within a second
+_TRIES = 5
+
+
+class CantRender(Exception):
+    """Why there can't be a video."""
+
+
+class _Superseded(Exception):
+    """Another model has the name now, or none has."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """
+    A job: play an episode with a saved model, and keep it.
+
+    :param checkpoint: the model, with its statistics
+    :param step: timesteps it was trained for; when there is another one by now, nothing is recorded
+    :param algorithm: class of the model
+    :param make_env: makes the environment, pickled by cloudpickle: a ``gym.Env`` or a ``VecEnv``. When it has a
+        parameter ``render_mode``, it is given one
+    :param table: whether to write the table
+    :param video: whether to write the video
+    :param deterministic: whether the agent takes the most likely actions
+    :param seed: of the episode
+    :param max_steps: after which a longer episode is left
+    """
+
+    checkpoint: Checkpoint
+    step: int
+    algorithm: type[BaseAlgorithm]
+    make_env: bytes
+    table: bool = True
+    video: bool = True
+    deterministic: bool = True
+    seed: int = 0
+    max_steps: int = 10_000
+
+
+class Recorded(NamedTuple):
+    """
+    :param table: the table that was written
+    :param video: the video that was written
+    :param score: raw reward of the episode
+    :param no_video: why there is no video though one was wanted
+    """
+
+    table: Path | None = None
+    video: Path | None = None
+    score: float | None = None
+    no_video: str | None = None
+
+
+def record(job: Recording) -> Recorded:
+    """
+    :param job: what to record. An environment that can't be rendered gets its table without a video
+    """
+    try:
+        reason = None
+        if job.video:
+            target = job.checkpoint.video(job.step)
+            try:
+                with replacing(target) as unfinished:
+                    episode = _play(job, unfinished)
+                return Recorded(_write(episode, job), target, episode.score)
+            except CantRender as error:
+                reason = str(error)
+        if not job.table:
+            return Recorded(no_video=reason)
+        episode = _play(job, None)
+        return Recorded(_write(episode, job), None, episode.score, reason)
+    except Exception:
+        if _is_superseded(job):
+            return Recorded()
+        raise
+
+
+def _write(episode: EpisodeTable, job: Recording) -> Path | None:
+    if not job.table:
+        return None
+    if _is_superseded(job):
+        raise _Superseded
+    episode.to_csv(job.checkpoint.table)
+    return job.checkpoint.table
+
+
+def _is_superseded(job: Recording) -> bool:
+    try:
+        return steps_of_model(job.checkpoint.model) != job.step
+    except Exception:
+        return True  # removed, or being replaced just now
+
+
+def _play(job: Recording, video: Path | None) -> EpisodeTable:
+    env = _with_statistics(_make_env(job, "rgb_array" if video is not None else None), job.checkpoint.model)
+    frames = None
+    try:
+        model = job.algorithm.load(job.checkpoint.model, env=env, device="cpu", custom_objects=_without_replay_buffer())
+        if model.num_timesteps != job.step:
+            raise _Superseded
+        link_to_training(env, getattr(model, "gamma", None))
+        _enter_stage(env, model)
+        if video is not None:
+            frames = _Frames.of(env, video)
+        played_in = model.get_env()
+        assert played_in is not None
+        return play_episode(model, played_in, deterministic=job.deterministic, seed=job.seed, max_steps=job.max_steps)
+    finally:
+        if frames is not None:
+            frames.close_video()
+        env.close()
+
+
+def _enter_stage(env: VecEnv, model: BaseAlgorithm) -> None:
+    """One for evaluation that is in the first stage of a curriculum, and not in the last one, follows training."""
+    state = getattr(model, "curriculum_state", None)
+    if state and env.has_attr("set_stage") and env.get_attr("stage", 0)[0] == 0:
+        env.env_method("set_stage", state["stage"])
+
+
+def _without_replay_buffer() -> dict[str, Any]:
+    """One of the size that training has would take gigabytes for nothing. Other algorithms have none of these."""
+    return {
+        "buffer_size": 1,
+        "optimize_memory_usage": False,
+        "replay_buffer_class": None,
+        "replay_buffer_kwargs": {},
+    }
+
+
+def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
+    make_env = pickle.loads(job.make_env)
+    parameters = inspect.signature(make_env).parameters.values()
+    has_mode = any(p.name == "render_mode" for p in parameters)
+    takes_anything = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+    takes_mode = has_mode or (takes_anything and render_mode is not None)
+    try:
+        env = make_env(render_mode=render_mode) if takes_mode else make_env()
+    except Exception as error:
+        if render_mode is None or not takes_mode:
+            raise
+        raise CantRender(f"{type(error).__name__}: {error}") from error
+    if isinstance(env, VecEnv):
+        return env
+    has_monitor = any(isinstance(layer, Monitor) for layer in wrappers_of(env))
+    return DummyVecEnv([lambda: env if has_monitor else Monitor(env)])
+
+
+def _with_statistics(env: VecEnv, model: Path) -> VecEnv:
+    """The environment as it was when the model was saved; rewards are normalised too, when they were."""
+    present = unwrap_vec_normalize(env)
+    if present is None and not statistics_path(model).is_file():
+        return env
+    path = _settled_statistics(model)
+    if present is None:
+        env = present = VecNormalize.load(str(path), env)
+    else:
+        # Where it is among the wrappers, before or after frames are stacked, the one who made them knows
+        with path.open("rb") as file:
+            saved = pickle.load(file)
+        for name in filter(partial(hasattr, saved), _STATISTICS):
+            setattr(present, name, getattr(saved, name))
+    present.training = False
+    return env
+
+
+def _settled_statistics(model: Path) -> Path:
+    """A model and its statistics are two files, and may be replaced just now, one after the other."""
+    for _ in range(_TRIES):
+        try:
+            return matching_statistics(model)
+        except (ValueError, FileNotFoundError):
+            time.sleep(0.2)
+    return matching_statistics(model)
+
+
+class _Frames(gym.Wrapper):
+    """
+    Puts a picture of each step into a video: here, below the VecEnv, the last one is still there after the episode.
+    Each picture goes to ffmpeg at once, so that long episodes take no memory.
+
+    :param env: the environment
+    :param path: the video
+    """
+
+    def __init__(self, env: gym.Env, path: Path) -> None:
+        super().__init__(env)
+        self._path = path
+        self._video: Generator[None, Any, None] | None = None
+        self._shape: tuple[int, ...] = ()
+        self._is_new = True
+
+    @classmethod
+    def of(cls, env: VecEnv, path: Path) -> _Frames:
+        """
+        :param env: environments; the first one gets the wrapper
+        :param path: the video
+        :raises CantRender: when it can't be rendered
+        """
+        base = env.unwrapped
+        if not isinstance(base, DummyVecEnv):
+            raise CantRender(f"it is in a {type(base).__name__}, and must be in a DummyVecEnv.")
+        first = base.envs[0]
+        if first.render_mode != "rgb_array":
+            raise CantRender(f"its render mode is {first.render_mode!r}, not 'rgb_array'.")
+        base.envs[0] = frames = cls(first, path)
+        return frames
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        # Its picture is taken when the episode is played: that after the last one is not
+        self._is_new = True
+        return self.env.reset(**kwargs)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        if self._is_new:
+            self._take_picture()
+        self._is_new = False
+        result = self.env.step(action)
+        self._take_picture()
+        return result
+
+    def _take_picture(self) -> None:
+        try:
+            picture = self.env.render()
+        except Exception as error:
+            raise CantRender(f"{type(error).__name__}: {error}") from error
+        if not isinstance(picture, np.ndarray) or picture.ndim != 3 or picture.shape[2] != 3:
+            given = getattr(picture, "shape", type(picture).__name__)
+            raise CantRender(f"render() gave {given}, not a picture of height x width x 3.")
+        if self._video is None:
+            self._shape = picture.shape
+            self._video = _open_video(self._path, picture.shape, self.env.metadata.get("render_fps") or 30)
+        if picture.shape != self._shape:
+            raise CantRender(f"render() gave pictures of {self._shape} and {picture.shape}.")
+        try:
+            self._video.send(np.ascontiguousarray(picture, dtype=np.uint8))
+        except OSError as error:
+            raise CantRender(f"ffmpeg: {error}") from error
+
+    def close_video(self) -> None:
+        """Finish the file."""
+        if self._video is not None:
+            self._video.close()
+
+
+def _open_video(path: Path, shape: tuple[int, ...], fps: float) -> Generator[None, Any, None]:
+    video = imageio_ffmpeg.write_frames(
+        str(path),
+        (shape[1], shape[0]),
+        fps=fps,
+        macro_block_size=2,  # what players need; the default of 16 changes the size of most pictures
+        ffmpeg_log_level="error",
+        output_params=["-threads", "1", "-movflags", "+faststart"],
+    )
+    video.send(None)
+    return video
+
+
+class Video(NamedTuple):
+    """
+    :param path: the file
+    :param kind: ``best``, ``last`` or ``checkpoint``
+    :param step: timesteps of the model in it
+    """
+
+    path: Path
+    kind: str
+    step: int
+
+
+def find_videos(folder: Folder) -> list[Video]:
+    """
+    :param folder: a run folder
+    :return: the videos of its checkpoints, by step
+    """
+    named = [(path, _VIDEO.fullmatch(path.name)) for path in Path(folder, "videos").glob("*.mp4")]
+    found = [Video(path, match["kind"], int(match["step"])) for path, match in named if match is not None]
+    return sorted(found, key=lambda video: (video.step, video.kind))
+
+
+def best_video(folder: Folder) -> Path | None:
+    """
+    :param folder: a run folder
+    :return: the video of the best model; else the newest of a former best model, of this package or of RL Zoo's
+        ``record_video``
+    """
+    best = Checkpoint(Path(folder), BEST)
+    if best.model.is_file() and best.video(best.step).is_file():
+        return best.video(best.step)
+    ours = [video.path for video in find_videos(folder) if video.kind == "best"]
+    candidates = ours or [path for path in Path(folder, "videos").glob("best-model-*.mp4")]
+    return max(candidates, key=lambda path: os.stat(path).st_mtime_ns, default=None)
+
+
+def prune_videos(folder: Folder, kind: str, keep: int) -> None:
+    """
+    :param folder: a run folder
+    :param kind: ``best``, ``last`` or ``checkpoint``
+    :param keep: how many of that kind stay, the latest ones
+    """
+    videos = [video.path for video in find_videos(folder) if video.kind == kind]
+    videos.sort(key=lambda path: os.stat(path).st_mtime_ns)
+    for path in videos[: max(len(videos) - keep, 0)]:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,330 @@
+"""What is in a run folder: its identity, its config, what it logged, how it was evaluated, and how it ended.
+
+Nothing here needs the training's process or its code: a folder that was copied from another machine will do. What is
+missing is ``None`` or empty, and what can't be read is told in ``Run.problems``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sb3_ext.common.names import nearest
+from sb3_ext.runs.monitor import WINDOW, Episodes, read_episodes
+from sb3_ext.runs.plain_yaml import read_plain_yaml
+from sb3_ext.runs.progress import PROGRESS_FILES, Progress, read_progress
+from sb3_ext.runs.small_files import as_number, checked, read_json, read_small_text
+from sb3_ext.runs.thinned_curve import Series, ThinnedCurve
+
+__all__ = ["ALERTS_FILE", "SCORE", "TRAINING_FILE", "Evaluation", "Run", "Threshold", "read_run"]
+
+#: How the training went, written by the callback ``Report``
+TRAINING_FILE = "training.json"
+ALERTS_FILE = "alerts.json"
+SCORE = "rollout/ep_rew_mean"
+#: A mistyped name must not make us look through a whole disk
+_MANY = 5000
+#: Bytes of a model's attributes, without its weights, and of the arrays of evaluations, unpacked
+_MAX_MODEL_DATA, _MAX_EVALUATIONS = 50_000_000, 100_000_000
+#: What must be what in files that the report takes at their word
+_TRAINING: dict[str, type] = {
+    **dict.fromkeys(("state", "algorithm", "env_id", "stop_reason", "error", "signal", "threshold_source"), str),
+    **dict.fromkeys(("steps", "steps_at_start", "total_timesteps", "seconds", "threshold", "env_threshold"), float),
+    **dict.fromkeys(("evaluates", "deterministic_eval"), bool),
+    "charts": list,
+}
+_ALERT: dict[str, type] = dict.fromkeys(("count", "share", "first_step", "last_step"), float)
+_ARGS: dict[str, type] = {**dict.fromkeys(("algo", "env", "trained_agent"), str), "gym_packages": list}
+#: Episodes so far
+_EPISODES = "time/episodes"
+_NUMBERED = re.compile(r"(?P<env>.+)_(?P<number>\d+)")
+
+
+class Evaluation(NamedTuple):
+    """
+    :param step: timesteps of the agent that was evaluated
+    :param mean: mean score of its episodes
+    :param std: their standard deviation; ``None`` when it is not known
+    :param n_episodes: how many there were; ``None`` when it is not known
+    :param mean_length: mean length of them; ``None`` when it is not known
+    """
+
+    step: int
+    mean: float
+    std: float | None
+    n_episodes: int | None
+    mean_length: float | None
+
+    @property
+    def error(self) -> float | None:
+        """Standard error of the mean."""
+        if self.std is None or not self.n_episodes or self.n_episodes < 2:
+            return None
+        # The standard deviation is that of numpy, which divides by n
+        return self.std / math.sqrt(self.n_episodes - 1)
+
+
+class Threshold(NamedTuple):
+    """
+    :param value: the score from which on the task counts as solved
+    :param source: who says so
+    """
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """
+    :param folder: where it is
+    :param args: RL Zoo's command line, by name
+    :param config: hyperparameters
+    :param command: the command line as it was, but without quotes
+    :param progress: what was logged
+    :param evaluations: in the order of their steps
+    :param evaluations_file: where they are from
+    :param episodes: those of the training
+    :param alerts: counted, with advice; ``None`` when nobody watched for them
+    :param training: how it went, see ``TRAINING_FILE``
+    :param problems: what could not be read
+    """
+
+    folder: Path
+    args: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    command: str | None = None
+    progress: Progress | None = None
+    evaluations: tuple[Evaluation, ...] = ()
+    evaluations_file: str | None = None
+    episodes: Episodes | None = None
+    alerts: tuple[Mapping[str, Any], ...] | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def series(self) -> Mapping[str, Series]:
+        """What was logged, by name."""
+        return {} if self.progress is None else self.progress.series
+
+    @property
+    def algo(self) -> str | None:
+        """As for ``--algo``."""
+        return self.args.get("algo")
+
+    @property
+    def env_id(self) -> str | None:
+        known = self.args.get("env") or (self.episodes.env_id if self.episodes is not None else None)
+        return known or self.training.get("env_id")
+
+    @property
+    def number(self) -> int | None:
+        """As for ``--exp-id``."""
+        match = _NUMBERED.fullmatch(self.folder.name)
+        return None if match is None else int(match["number"])
+
+    @cached_property
+    def params_folder(self) -> Path | None:
+        """Where RL Zoo puts config and arguments, if it is a run of RL Zoo's."""
+        return next((path.parent for path in sorted(self.folder.glob("*/args.yml"))), None)
+
+    @property
+    def final_model(self) -> Path | None:
+        """Where RL Zoo puts the model at the end, whether it is there or not."""
+        return None if self.params_folder is None else self.params_folder.with_name(f"{self.params_folder.name}.zip")
+
+    @cached_property
+    def score(self) -> Series | None:
+        """Mean score of the last 100 episodes of the training, over its steps."""
+        if SCORE in self.series:
+            return self.series[SCORE]
+        if self.episodes is None or not len(self.episodes.scores):
+            return None
+        curve = ThinnedCurve()
+        curve.add(*self.episodes.mean_scores())
+        return curve.series()
+
+    @cached_property
+    def settled_score(self) -> Series | None:
+        """The score from where on it is a mean of 100 episodes, or of all: one lucky episode is no score."""
+        if self.score is None:
+            return None
+        start = 0
+        if self.episodes is not None and len(self.episodes.steps):
+            start = self.episodes.steps[:WINDOW][-1]
+        elif _EPISODES in self.series:
+            steps, counts = self.series[_EPISODES].finite
+            start = steps[np.argmax(counts >= min(WINDOW, counts[-1]))] if len(counts) else 0
+        kept = self.score.steps >= start
+        return Series(self.score.steps[kept], self.score.values[kept])
+
+    @cached_property
+    def steps(self) -> int | None:
+        """How long it was trained."""
+        known = [self.training.get("steps"), self._latest("time/total_timesteps"), self._steps_of_model()]
+        if self.episodes is not None and len(self.episodes.steps):
+            known.append(self.episodes.steps[-1])
+        return next((int(steps) for steps in map(as_number, known) if steps is not None), None)
+
+    @property
+    def planned_steps(self) -> int | None:
+        planned = [self.training.get("total_timesteps"), self.args.get("n_timesteps"), self.config.get("n_timesteps")]
+        return next((int(steps) for steps in map(as_number, planned) if steps is not None and steps > 0), None)
+
+    @property
+    def seconds(self) -> float | None:
+        known = [self.training.get("seconds"), self._latest("time/time_elapsed")]
+        if self.episodes is not None:
+            known.append(self.episodes.seconds)
+        return next((seconds for seconds in map(as_number, known) if seconds is not None), None)
+
+    @cached_property
+    def threshold(self) -> Threshold | None:
+        given = self.training.get("threshold")
+        if isinstance(given, (int, float)):
+            return Threshold(float(given), str(self.training.get("threshold_source") or f"in {TRAINING_FILE}"))
+        ext = self.config.get("ext")
+        for topic, options in (ext if isinstance(ext, Mapping) else {}).items():
+            value = options.get("threshold") if isinstance(options, Mapping) else None
+            if isinstance(value, (int, float)):
+                return Threshold(float(value), f"of the config, `ext: {topic}:`")
+        of_env = self.training.get("env_threshold")
+        if isinstance(of_env, (int, float)):
+            return Threshold(float(of_env), "of the environment")
+        return _threshold_of(self.env_id)
+
+    def _latest(self, name: str) -> float | None:
+        return None if self.progress is None else self.progress.latest(name)
+
+    def _steps_of_model(self) -> int | None:
+        try:
+            with zipfile.ZipFile(self.final_model or "") as archive:
+                if archive.getinfo("data").file_size > _MAX_MODEL_DATA:
+                    return None
+                return int(json.loads(archive.read("data"))["num_timesteps"])
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, zipfile.BadZipFile):
+            return None
+
+
+def read_run(folder: str | os.PathLike[str]) -> Run:
+    """
+    :param folder: of a run
+    :raises ValueError: when it is not one; with the nearest one that is
+    """
+    path = Path(folder)
+    _check_is_run(path)
+    problems: list[str] = []
+    args_files = sorted(path.glob("*/args.yml"))
+    params = args_files[0].parent if args_files else path
+    progress = read_progress(path)
+    evaluations, evaluations_file = _read_evaluations(path, progress, problems)
+    alerts = read_json(path / ALERTS_FILE, list, problems)
+    command = read_small_text(params / "command.txt", problems)
+    return Run(
+        path,
+        checked(read_plain_yaml(params / "args.yml", problems), _ARGS, "args.yml", problems),
+        read_plain_yaml(params / "config.yml", problems),
+        None if command is None else command.strip(),
+        progress,
+        evaluations,
+        evaluations_file,
+        read_episodes(path),
+        None
+        if alerts is None
+        else tuple(checked(alert, _ALERT, ALERTS_FILE, problems) for alert in alerts if isinstance(alert, dict)),
+        checked(read_json(path / TRAINING_FILE, dict, problems) or {}, _TRAINING, TRAINING_FILE, problems),
+        tuple(problems),
+    )
+
+
+def _is_run(folder: Path) -> bool:
+    names = (*PROGRESS_FILES, "evaluations.npz", TRAINING_FILE)
+    if any((folder / name).is_file() for name in names):
+        return True
+    return any(folder.glob("*.monitor.csv")) or any(folder.glob("*/args.yml"))
+
+
+def _check_is_run(folder: Path) -> None:
+    if _is_run(folder):
+        return
+    # Runs below it, or else its neighbours, also where its own parent is mistyped
+    places = [folder, *folder.parents]
+    existing = next((place for place in places if place.is_dir()), Path())
+    below = (path for pattern in ("*", "*/*", "*/*/*") for path in sorted(existing.glob(pattern)))
+    runs = [path for path in islice(below, _MANY) if path.is_dir() and _is_run(path)]
+    what = "has no files of a training" if folder.is_dir() else "is not there"
+    if not runs:
+        raise ValueError(f"{folder} {what}: a run folder of RL Zoo's is such as logs/ppo_ext/CartPole-v1_1.")
+    if existing == folder:
+        few = ", ".join(str(run) for run in runs[:10])
+        raise ValueError(f"{folder} {what} of its own. Runs in it: {few}{', …' if len(runs) > 10 else ''}")
+    raise ValueError(f"{folder} {what}: {nearest(str(folder), [str(run) for run in runs[:200]])}")
+
+
+def _read_evaluations(
+    folder: Path, progress: Progress | None, problems: list[str]
+) -> tuple[tuple[Evaluation, ...], str | None]:
+    path = folder / "evaluations.npz"
+    if path.is_file():
+        try:
+            return _evaluations_of_file(path), path.name
+        except Exception as error:  # whatever numpy makes of a file that somebody else wrote
+            problems.append(f"{path.name} can't be read: {error}")
+    if progress is None or "eval/mean_reward" not in progress.series:
+        return (), None
+    means = progress.series["eval/mean_reward"]
+    others = [
+        dict(zip(*progress.series[name], strict=True)) if name in progress.series else {}
+        for name in ("eval/std_reward", "eval/n_episodes", "eval/mean_ep_length")
+    ]
+    evaluations = []
+    for step, mean in zip(means.steps, means.values, strict=True):
+        std, n_episodes, length = (as_number(other.get(step)) for other in others)
+        evaluations.append(Evaluation(int(step), mean, std, None if n_episodes is None else int(n_episodes), length))
+    return tuple(evaluations), progress.file
+
+
+def _evaluations_of_file(path: Path) -> tuple[Evaluation, ...]:
+    """Scores of evaluations with fewer episodes than others may be filled up with NaN."""
+    with zipfile.ZipFile(path) as archive:
+        if sum(array.file_size for array in archive.infolist()) > _MAX_EVALUATIONS:
+            raise ValueError(f"it has more than {_MAX_EVALUATIONS:,} bytes when it is unpacked.")
+    with np.load(path) as saved:
+        steps, results = saved["timesteps"], np.asarray(saved["results"], dtype=float)
+        lengths = np.asarray(saved["ep_lengths"], dtype=float) if "ep_lengths" in saved else None
+    evaluations = []
+    for index, step in enumerate(steps):
+        scores = np.atleast_1d(results[index])
+        there = ~np.isnan(scores)
+        if not there.any():
+            continue
+        mean_length = None if lengths is None else float(np.atleast_1d(lengths[index])[there].mean())
+        mean, std = float(scores[there].mean()), float(scores[there].std())
+        evaluations.append(Evaluation(int(step), mean, std, int(there.sum()), mean_length))
+    return tuple(sorted(evaluations, key=lambda evaluation: evaluation.step))
+
+
+def _threshold_of(env_id: str | None) -> Threshold | None:
+    """What Gymnasium says, if it knows the environment."""
+    if env_id is None:
+        return None
+    import gymnasium as gym
+
+    import sb3_ext.envs  # noqa: F401  registers ours
+
+    try:
+        value = gym.spec(env_id).reward_threshold
+    except Exception:
+        return None  # not registered here; a module before a colon is not worth an import that may fail
+    return None if value is None else Threshold(float(value), "of the environment")

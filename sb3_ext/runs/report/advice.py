@@ -1,0 +1,316 @@
+"""What to try next with a run: from its curve, its evaluations, its end and its alerts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sb3_ext.runs.record import Evaluation, Run
+from sb3_ext.runs.report.charts import number
+from sb3_ext.runs.report.commands import shown_path, train_command
+from sb3_ext.runs.thinned_curve import Series
+
+__all__ = ["Trend", "first_reached", "reached_at", "sorted_alerts", "stays_from", "suggestions", "trend_of"]
+
+#: A change by this share of the curve's whole range counts as rising; falling must be clearer
+_RISING, _FALLING = 0.03, 0.1
+#: Fewer values say nothing about a trend
+_MIN_POINTS = 10
+#: A threshold that was reached before this share of the training was reached early
+_EARLY = 0.6
+_FEW_EPISODES = 20
+#: Alerts that say that nothing can be learned as it is
+_NO_SIGNAL = ("returns_equal", "nan")
+
+
+class Trend(NamedTuple):
+    """
+    :param kind: ``rising``, ``flat`` or ``falling``
+    :param change: mean of the last fifth of the training, minus that of the fifth before
+    """
+
+    kind: str
+    change: float
+
+
+def trend_of(score: Series | None) -> Trend | None:
+    """
+    :param score: over the steps of a training
+    :return: where it was going at the end; ``None`` when there are too few values to tell
+    """
+    if score is None:
+        return None
+    score = score.finite
+    if len(score.values) < _MIN_POINTS:
+        return None
+    first, last = score.steps[0], score.steps[-1]
+    share = (score.steps - first) / max(last - first, 1)
+    late, before = score.values[share >= 0.8], score.values[(share >= 0.6) & (share < 0.8)]
+    if not len(late) or not len(before):
+        return None
+    change = float(late.mean() - before.mean())
+    span = float(np.ptp(score.values))
+    if change > _RISING * span:
+        return Trend("rising", change)
+    return Trend("falling" if change < -_FALLING * span else "flat", change)
+
+
+def first_reached(series: Series | None, value: float) -> int | None:
+    """
+    :param series: a curve
+    :param value: a number
+    :return: the first step where the curve is there; ``None`` when it never is
+    """
+    if series is None:
+        return None
+    there = np.flatnonzero(series.values >= value)
+    return int(series.steps[there[0]]) if len(there) else None
+
+
+def reached_at(run: Run) -> int | None:
+    """
+    :param run: a run
+    :return: the step of the first evaluation that reached the threshold, or where there are none, the step at which
+        the score of the training did
+    """
+    if run.threshold is None:
+        return None
+    if run.evaluations:
+        value = run.threshold.value
+        return next((evaluation.step for evaluation in run.evaluations if evaluation.mean >= value), None)
+    return first_reached(run.settled_score, run.threshold.value)
+
+
+def stays_from(run: Run) -> int | None:
+    """
+    :param run: a run
+    :return: the step from which on all evaluations, or the score of the training where there are none, were at or above
+        the threshold up to the end; ``None`` when they were not
+    """
+    if run.threshold is None:
+        return None
+    if run.evaluations:
+        points = [(evaluation.step, evaluation.mean) for evaluation in run.evaluations]
+    else:
+        points = [] if run.settled_score is None else list(zip(*run.settled_score, strict=True))
+    start = None
+    for step, value in reversed(points):
+        if not value >= run.threshold.value:
+            break
+        start = int(step)
+    return start
+
+
+def sorted_alerts(run: Run) -> list[Mapping[str, Any]]:
+    """
+    :param run: a run
+    :return: its alerts, those that fired most first
+    """
+    fired = [alert for alert in run.alerts or () if alert.get("count")]
+    return sorted(fired, key=lambda alert: (-float(alert.get("share") or 0), str(alert.get("id"))))
+
+
+def suggestions(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: what to try next, the most urgent first, each with the numbers that it is from
+    """
+    trend = trend_of(run.settled_score) or trend_of(run.score)
+    said = [*_about_end(run), *_about_broken_numbers(run)]
+    reached = reached_at(run)
+    alerts = sorted_alerts(run)
+    if reached is not None:
+        said += _when_reached(run)
+    elif any(alert.get("id") in _NO_SIGNAL for alert in alerts):
+        pass  # whatever the score does, it is not learned
+    elif run.training.get("state") not in ("failed", "interrupted", "running"):
+        said += _when_not_reached(run, trend, bool(alerts))
+    for alert in alerts[:5]:
+        advice = str(alert.get("advice") or "no advice").rstrip(". ")
+        said.append(f"Alert `{alert.get('id')}` ({_share(alert)}): {advice}.")
+    return [*said, *_about_evaluation(run, reached)]
+
+
+def _share(alert: Mapping[str, Any]) -> str:
+    times = f"in {number(float(alert['count']))} rows"
+    share = alert.get("share")
+    return times if share is None else f"{times}, {100 * float(share):.3g} % of those that it judged"
+
+
+def _about_end(run: Run) -> list[str]:
+    state = run.training.get("state")
+    if state == "failed":
+        return [f"The training failed: `{run.training.get('error') or 'the error is not known'}`. Repair that first."]
+    left = (run.planned_steps or 0) - (run.steps or 0)
+    if state == "interrupted" and left > 0 and (command := _go_on(run, left, run.final_model)):
+        return [f"It was interrupted with {number(left)} steps to go. Go on: {command}"]
+    if state == "running":
+        # RL Zoo saves the final model at the end
+        models = [path for path in run.folder.glob("[!.]*.zip") if path.is_file()]
+        saved = sorted(models, key=lambda path: path.stat().st_mtime_ns)
+        command = _go_on(run, left, saved[-1]) if saved and left > 0 else None
+        then = f"go on from its latest model: {command}" if command else "start it again."
+        return [f"It has not ended. If its process was killed (out of memory, `kill -9`, a power cut), {then}"]
+    return []
+
+
+def _about_broken_numbers(run: Run) -> list[str]:
+    totals = {} if run.progress is None else run.progress.totals
+    broken = {
+        name: total
+        for name, total in totals.items()
+        if total.n_broken and name != "train/explained_variance"  # it has none where all returns are the same
+    }
+    if not broken:
+        return []
+    first = min(broken, key=lambda name: broken[name].broken_from or 0)
+    step = number(broken[first].broken_from or 0)
+    names = ", ".join(f"`{name}` ({total.n_broken} values)" for name, total in sorted(broken.items()))
+    return [
+        f"Not finite: {names}; the first was `{first}` at step {step}. Losses must be finite: lower "
+        "`learning_rate`, check the environment's observations and rewards."
+    ]
+
+
+def _when_reached(run: Run) -> list[str]:
+    said = []
+    step = stays_from(run)
+    is_fresh = not run.args.get("trained_agent")
+    if is_fresh and run.steps and step is not None and step <= _EARLY * run.steps:
+        command = train_command(run, n_timesteps=math.ceil(1.25 * step))
+        shorter = f", here with a margin of a quarter (schedules run faster then): {_code(command)}" if command else "."
+        what = "all evaluations were" if run.evaluations else "the score was"
+        said.append(
+            f"From step {number(step)} of {number(run.steps)} on, {what} at or above the threshold. Fewer steps may "
+            f"do{shorter}"
+        )
+    last, threshold = _last_score(run), run.threshold
+    if last is not None and threshold is not None and last < threshold.value:
+        keep_best = " Keep the best model (see below)." if _has_best_model(run) else ""
+        said.append(
+            f"The score fell below the threshold again, to {number(last)} at the end.{keep_best} {_calmer(run)}, or "
+            "stop when it is solved."
+        )
+    return said
+
+
+def _when_not_reached(run: Run, trend: Trend | None, has_alerts: bool) -> list[str]:
+    until = "" if run.threshold is None else f" The threshold of {number(run.threshold.value)} was not reached."
+    if run.training.get("stop_reason"):
+        # The same command with more steps would stop there again
+        return [
+            f"Evaluation stopped the training early.{until} If it could still improve, raise `patience` or lower "
+            "`min_improvement` of `ext: {evaluation: …}`. Otherwise try another seed, more exploration (`ent_coef`) or "
+            "a larger network."
+        ]
+    if trend is None:
+        return _too_short(run)
+    change = f"the mean of its last fifth is {number(abs(trend.change))}"
+    if trend.kind == "rising":
+        more = run.planned_steps or run.steps or 0
+        longer = train_command(run, n_timesteps=2 * more)
+        command = _go_on(run, more, run.final_model)
+        commands = (
+            f" Train longer. Go on from its end: {command} (schedules start over); or from the start, so that they are "
+            f"stretched: {_code(longer)}"
+            if command
+            else " Train longer."
+        )
+        return [f"The score is still rising: {change} above that of the fifth before.{until}{commands}"]
+    if trend.kind == "falling":
+        play_best = " Play the best model (see below)." if _has_best_model(run) else ""
+        return [
+            f"The score was falling at the end: {change} below that of the fifth before.{until}{play_best} "
+            f"{_calmer(run)}."
+        ]
+    if run.threshold is None:
+        return [f"The score is flat at the end: {change} from that of the fifth before. More steps alone won't help."]
+    if has_alerts:
+        return [f"The score is flat at the end.{until} More steps alone won't help: begin with the alerts."]
+    search = train_command(run, n_timesteps=run.planned_steps or run.steps or -1)
+    tune = f" {_code(f'{search} -optimize --n-trials 50')}" if search else ""
+    nobody = " Nobody watched for alerts." if run.alerts is None else " No alert fired."
+    return [
+        f"The score is flat at the end.{until} More steps alone won't help.{nobody} Try another seed first, then more "
+        f"exploration (`ent_coef`), a larger network, or a search for hyperparameters:{tune}"
+    ]
+
+
+def _calmer(run: Run) -> str:
+    rate = run.config.get("learning_rate")
+    has_schedule = isinstance(rate, Mapping | list) or (isinstance(rate, str) and rate.startswith("lin_"))
+    return "Lower `learning_rate`" if has_schedule else "Lower `learning_rate`, or let it decrease (`lin_…`)"
+
+
+def _too_short(run: Run) -> list[str]:
+    if run.threshold is None or not (run.evaluations or run.score is not None):
+        return []
+    longer = train_command(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
+    command = f": {_code(longer)}" if longer else "."
+    return [
+        f"The threshold of {number(run.threshold.value)} was not reached, and there are too few scores to see where "
+        f"they go. Train longer{command}"
+    ]
+
+
+def _about_evaluation(run: Run, reached: int | None) -> list[str]:
+    said = []
+    if run.threshold is None:
+        said.append(
+            "No threshold is known for this environment, so nothing can be said about solved or not. Give one: "
+            "`ext: {report: {threshold: …}}`, or `sb3-ext report … --threshold …`."
+        )
+    # The rows would have the evaluations of a training that has ended; a short one ends before the first
+    is_known = run.progress is not None and run.training.get("state") == "finished"
+    if not run.evaluations and (is_known or not run.training.get("evaluates")):
+        every = min(10_000, (run.steps or 50_000) // 5)
+        said.append(
+            "There was no evaluation: the score is of the agent as it explored, and no best model was saved. Evaluate "
+            f"while training (`--eval-freq {max(1, every)} --eval-episodes 20`)."
+        )
+    if run.threshold is None or not run.evaluations:
+        return said
+    last = run.evaluations[-1]
+    if last.n_episodes is not None and last.n_episodes < _FEW_EPISODES and _is_close(last, run.threshold.value):
+        said.append(
+            f"The last evaluation has {last.n_episodes} episodes, and its mean is within two standard errors of the "
+            f"threshold: too few to tell. Evaluate with more (`--eval-episodes {_FEW_EPISODES}`)."
+        )
+    of_training = first_reached(run.settled_score, run.threshold.value)
+    if reached is None and of_training is not None:
+        said.append(
+            f"Exploring, the agent reached the threshold in training (step {number(of_training)}), but not in an "
+            "evaluation. Are the evaluation's actions deterministic where the task wants chance, or is its environment "
+            "another one?"
+        )
+    return said
+
+
+def _is_close(evaluation: Evaluation, threshold: float) -> bool:
+    error = evaluation.error
+    return error is not None and abs(evaluation.mean - threshold) < 2 * error
+
+
+def _has_best_model(run: Run) -> bool:
+    return (run.folder / "best_model.zip").is_file()
+
+
+def _last_score(run: Run) -> float | None:
+    if run.evaluations:
+        return run.evaluations[-1].mean
+    return None if run.score is None or not len(run.score.values) else float(run.score.values[-1])
+
+
+def _go_on(run: Run, steps: int, model: Path | None) -> str | None:
+    if model is None:
+        return None
+    command = train_command(run, trained_agent=shown_path(model), n_timesteps=steps)
+    return None if command is None else _code(command)
+
+
+def _code(command: str | None) -> str:
+    return f"`{command}`"

@@ -1,0 +1,111 @@
+"""Commands to copy: train a run again, go on with it, watch it.
+
+RL Zoo keeps the command line as it was, but without its quotes. The arguments that it keeps beside it are whole, with
+the seed when it was drawn, so commands are made from these.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sb3_ext.runs.record import Run
+
+__all__ = ["shown_path", "train_command", "watch_commands"]
+
+#: Arguments of ``rl_zoo3.train`` that a run depends on: name, flag, and the value that needn't be written
+_ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
+    ("algo", "--algo", None),
+    ("env", "--env", None),
+    ("seed", "--seed", -1),
+    ("n_timesteps", "-n", -1),
+    ("conf_file", "--conf-file", None),
+    ("hyperparams", "--hyperparams", None),
+    ("env_kwargs", "--env-kwargs", None),
+    ("eval_env_kwargs", "--eval-env-kwargs", None),
+    ("gym_packages", "--gym-packages", []),
+    ("trained_agent", "-i", ""),
+    ("vec_env", "--vec-env", "dummy"),
+    ("eval_freq", "--eval-freq", 25000),
+    ("eval_episodes", "--eval-episodes", 5),
+    ("n_eval_envs", "--n-eval-envs", 1),
+    ("save_freq", "--save-freq", -1),
+    ("log_interval", "--log-interval", -1),
+    ("num_threads", "--num-threads", -1),
+    ("device", "--device", "auto"),
+    ("study_name", "--study-name", None),
+    ("storage", "--storage", None),
+    ("trial_id", "--trial-id", None),
+    ("log_folder", "-f", "logs"),
+    ("track", "--track", False),
+    ("wandb_project_name", "--wandb-project-name", "sb3"),
+    ("wandb_entity", "--wandb-entity", None),
+    ("wandb_tags", "--wandb-tags", []),
+)
+
+
+def train_command(run: Run, **changes: Any) -> str | None:
+    """
+    :param run: a run
+    :param changes: arguments of ``rl_zoo3.train`` that shall be others, by name
+    :return: the command that trains it; ``None`` when RL Zoo's arguments are not there
+    """
+    if not run.algo or not run.args.get("env"):
+        return None
+    args = {**run.args, **changes}
+    words = ["python", "-m", "rl_zoo3.train"]
+    for name, flag, default in _ARGUMENTS:
+        value = args.get(name)
+        if value is None or value == default or value == {}:
+            continue
+        words.append(flag)
+        if value is True:
+            continue
+        if isinstance(value, Mapping):
+            # RL Zoo evaluates what is after the colon
+            words += [f"{key}:{entry!r}" for key, entry in value.items()]
+        elif isinstance(value, (list, tuple)):
+            words += [str(entry) for entry in value]
+        else:
+            words.append(str(value))
+    return " ".join(map(_quoted, words))
+
+
+def watch_commands(run: Run) -> list[tuple[str, str]]:
+    """
+    :param run: a run
+    :return: for each of its models what it is, and the command that plays it; none when RL Zoo would not find it
+    """
+    env, folder = run.args.get("env"), run.folder.resolve()
+    in_place = run.params_folder is not None and folder.parent.name == run.algo and run.number is not None
+    if not in_place or not env or run.params_folder is None or folder.name != f"{run.params_folder.name}_{run.number}":
+        return []
+    place = shown_path(folder.parent.parent)
+    words = ["python", "-m", "rl_zoo3.enjoy", "--algo", str(run.algo), "--env", str(env), "-f", place]
+    words += ["--exp-id", str(run.number)]
+    if run.args.get("gym_packages"):
+        words += ["--gym-packages", *map(str, run.args["gym_packages"])]
+    commands = []
+    if run.final_model is not None and (run.final_model.is_file() or run.training.get("state") != "failed"):
+        commands.append(("the agent of the end", shlex.join(words)))
+    if (run.folder / "best_model.zip").is_file():
+        commands.append(("the best one by evaluation", shlex.join([*words, "--load-best"])))
+    return commands
+
+
+def _quoted(word: str) -> str:
+    """In double quotes where that is easier to read."""
+    return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+
+
+def shown_path(path: Path) -> str:
+    """
+    :param path: any path
+    :return: as it is typed from the present folder, when it is below
+    """
+    resolved = path.resolve()
+    here = Path.cwd().resolve()
+    return os.path.relpath(resolved, here) if resolved.is_relative_to(here) else str(path)

@@ -1,0 +1,128 @@
+"""Parts of a report that show what was logged: the main curves as text, the losses together, and all numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from sb3_ext.common.names import nearest
+from sb3_ext.metrics.catalogue import describe, ordered
+from sb3_ext.runs.record import SCORE, Run
+from sb3_ext.runs.report.charts import chart, markdown_table, number, sample_points, sparkline
+from sb3_ext.runs.thinned_curve import Series
+
+__all__ = ["SCALED_LOSSES", "all_numbers", "curves", "losses", "main_curves", "shown_curve"]
+
+#: Parts of the loss, multiplied by their coefficients
+SCALED_LOSSES = ("train/scaled_policy_loss", "train/scaled_value_loss", "train/scaled_entropy_loss")
+#: Shown in the section about the score
+_SCORES = (SCORE, "eval/mean_reward")
+
+
+def main_curves(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: names of the metrics to draw: those that the catalogue has for it, and those that the run's config asks for
+    """
+    wanted = [name for name in run.training.get("charts") or () if name in run.series]
+    main = [name for name in run.series if describe(name).chart and name not in wanted]
+    return [*wanted, *ordered(main)]
+
+
+def curves(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: its main curves but for the score: a chart and a table each; those that are constant on a line each
+    """
+    if run.progress is None:
+        return [
+            "Missing: there is no `progress.json` or `progress.csv`, so only the score is known, from Monitor's files "
+            "and evaluations."
+        ]
+    missing = [name for name in run.training.get("charts") or () if name not in run.series]
+    lines = [f"No row has `{name}`, which the config asks for: {nearest(name, run.series)}\n" for name in missing]
+    names = [name for name in main_curves(run) if name not in _SCORES]
+    if not names:
+        return [*lines, f"`{run.progress.file}` has no metric that is a main curve."]
+    for name in names:
+        series = run.series[name]
+        lines += [f"### {name}", _meaning(name), ""]
+        if len(series.values) == 1 or series.is_constant:
+            lines += [f"{number(series.values[0])} in all rows ({run.progress.totals[name].n_values}).", ""]
+        else:
+            lines += shown_curve(name, series, height=6)
+    return lines
+
+
+def shown_curve(name: str, series: Series, height: int = 10, line: float | None = None) -> list[str]:
+    """
+    :param name: of the metric
+    :param series: its curve
+    :param height: of the chart, in lines
+    :param line: a number to compare with
+    :return: a chart, and a table with about ten of the points
+    """
+    points = sample_points(*series)
+    table = markdown_table(
+        ["step", *(number(step) for step, _ in points)], [[name, *(number(value) for _, value in points)]]
+    )
+    return ["```text", *chart(*series, height=height, line=line).split("\n"), "```", *table, ""]
+
+
+def losses(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: how large the parts of the loss are beside each other, after their coefficients, over the training
+    """
+    there = {name: run.series[name].finite for name in SCALED_LOSSES if name in run.series}
+    if len(there) < 2:
+        return [
+            "Missing: the losses scaled by their coefficients (`train/scaled_policy_loss` and the others), which are "
+            "logged for algorithms with a policy and a value loss."
+        ]
+    rows = []
+    for index, part in enumerate(("first third", "second third", "last third")):
+        sizes = [_mean_size(series, index, 3) for series in there.values()]
+        total = sum(sizes)
+        shares = [f"{number(size)} ({100 * size / total:.0f} %)" if total > 0 else number(size) for size in sizes]
+        rows.append([part, *shares])
+    return [
+        "Mean size of each part after its coefficient, and its share. Signs are left out. A policy loss near 0 is "
+        "usual: advantages have a mean of 0, and its gradient is not small for that.",
+        "",
+        *markdown_table(["training", *there], rows),
+        "",
+    ]
+
+
+def all_numbers(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: a table with each metric that was logged
+    """
+    if run.progress is None or not run.series:
+        return ["Missing: nothing was logged into a file."]
+    rows = []
+    for name in ordered(run.series):
+        series = run.series[name]
+        finite = series.finite.values
+        ends = [number(value) for value in (series.values[0], series.values[-1])]
+        extremes = [number(finite.min()), number(finite.max())] if len(finite) else ["", ""]
+        n_values = run.progress.totals[name].n_values
+        rows.append([f"`{name}`", *ends, *extremes, str(n_values), sparkline(series.values)])
+    return [*markdown_table(["metric", "first", "last", "min", "max", "values", "course"], rows), ""]
+
+
+def _mean_size(series: Series, part: int, n_parts: int) -> float:
+    pieces: Sequence[np.ndarray] = np.array_split(np.abs(series.values), n_parts)
+    return float(pieces[part].mean()) if len(pieces[part]) else float("nan")
+
+
+def _meaning(name: str) -> str:
+    entry = describe(name)
+    sentences: Iterable[str] = (str(text).rstrip(". ") for text in (entry.meaning, entry.read) if text)
+    text = " ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences)
+    # The catalogue's links lead to places in the docs
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)

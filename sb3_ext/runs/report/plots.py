@@ -1,0 +1,141 @@
+"""Draws a run's curves into PNG files: score, losses, policy.
+
+Figures are drawn without pyplot, so that neither a display nor the user's own figures are touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from sb3_ext.runs.files import replacing
+from sb3_ext.runs.record import Run
+from sb3_ext.runs.report.curves import SCALED_LOSSES
+from sb3_ext.runs.thinned_curve import Series
+
+__all__ = ["PLOTS_FOLDER", "write_plots"]
+
+PLOTS_FOLDER = "plots"
+#: Drawn each by itself when losses scaled by their coefficients were not logged
+_LOSSES = (
+    *("train/policy_gradient_loss", "train/policy_loss", "train/value_loss", "train/entropy_loss"),
+    *("train/actor_loss", "train/critic_loss", "train/ent_coef_loss", "train/loss"),
+)
+#: How the policy and its updates went
+_POLICY = (
+    *("policy/entropy", "train/approx_kl", "train/clip_fraction", "train/explained_variance", "train/grad_norm"),
+    *("train/grad_norm_clipped", "train/learning_rate", "train/std", "train/ent_coef", "rollout/exploration_rate"),
+)
+_COLUMNS = 2
+#: More points can't be seen
+_MAX_POINTS = 2000
+
+
+def write_plots(run: Run) -> list[Path]:
+    """
+    :param run: a run
+    :return: the files that were written into its folder ``plots``; a plot with nothing to show is left out, and an old
+        one of it is removed
+    """
+    folder = run.folder / PLOTS_FOLDER
+    drawers: dict[str, Callable[[Run], Figure | None]] = {"score": _score, "losses": _losses, "policy": _policy}
+    written = []
+    for name, draw in drawers.items():
+        path = folder / f"{name}.png"
+        figure = draw(run)
+        if figure is None:
+            path.unlink(missing_ok=True)
+            continue
+        with replacing(path) as unfinished:
+            figure.savefig(unfinished, dpi=100)
+        written.append(path)
+    return written
+
+
+def _score(run: Run) -> Figure | None:
+    if run.score is None and not run.evaluations:
+        return None
+    figure = _figure(8, 4.5)
+    axes = figure.add_subplot()
+    if run.score is not None:
+        _draw(axes, run.score, label="training (exploring, mean of up to 100 episodes)")
+    if run.evaluations:
+        steps = [evaluation.step for evaluation in run.evaluations]
+        means = np.array([evaluation.mean for evaluation in run.evaluations])
+        spread = np.array([evaluation.std or 0.0 for evaluation in run.evaluations])
+        n_episodes = run.evaluations[-1].n_episodes
+        episodes = "" if n_episodes is None else f" ({n_episodes} episodes, ± std)"
+        axes.plot(steps, means, "o-", markersize=3, label=f"evaluation{episodes}")
+        axes.fill_between(steps, means - spread, means + spread, alpha=0.2, color=axes.lines[-1].get_color())
+    if run.threshold is not None:
+        axes.axhline(run.threshold.value, linestyle="--", color="grey", label=f"threshold {run.threshold.value:g}")
+    axes.set(title=_title(run), xlabel="steps", ylabel="score (raw reward of an episode)")
+    _finish(axes)
+    return figure
+
+
+def _losses(run: Run) -> Figure | None:
+    scaled = [name for name in SCALED_LOSSES if name in run.series]
+    if not scaled:
+        return _panels(run, [name for name in _LOSSES if name in run.series], "losses, not scaled by coefficients")
+    figure = _figure(8, 4.5)
+    axes = figure.add_subplot()
+    for name in scaled:
+        _draw(axes, run.series[name], label=name)
+    axes.axhline(0.0, linewidth=0.8, color="grey")
+    # Linear around zero, so that a large part doesn't hide a small one
+    sizes = np.abs(np.concatenate([run.series[name].finite.values for name in scaled]))
+    if len(sizes) and sizes.max() > 0:
+        axes.set_yscale("symlog", linthresh=max(float(np.median(sizes)), float(sizes.max()) * 1e-4))
+    axes.set(title=f"{_title(run)}: losses times their coefficients", xlabel="steps", ylabel="part of the loss")
+    _finish(axes)
+    return figure
+
+
+def _policy(run: Run) -> Figure | None:
+    return _panels(run, [name for name in _POLICY if name in run.series], "policy and updates")
+
+
+def _panels(run: Run, names: list[str], what: str) -> Figure | None:
+    if not names:
+        return None
+    n_rows = -(-len(names) // _COLUMNS)
+    figure = _figure(8, 0.6 + 2.0 * n_rows)
+    figure.suptitle(f"{_title(run)}: {what}", fontsize=10)
+    for index, name in enumerate(names, 1):
+        axes = figure.add_subplot(n_rows, _COLUMNS, index)
+        _draw(axes, run.series[name])
+        axes.set_title(name, fontsize=9)
+        _finish(axes)
+    return figure
+
+
+def _figure(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _draw(axes: Axes, series: Series, label: str | None = None) -> None:
+    every = max(1, len(series.values) // _MAX_POINTS)
+    # NaN is a gap in the line; infinity would spoil the axis
+    values = np.where(np.isfinite(series.values), series.values, np.nan)
+    axes.plot(series.steps[::every], values[::every], "o-" if len(values) == 1 else "-", markersize=3, label=label)
+
+
+def _finish(axes: Axes) -> None:
+    axes.grid(alpha=0.3)
+    axes.tick_params(labelsize=8)
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5))
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)
+
+
+def _title(run: Run) -> str:
+    name = run.algo or run.training.get("algorithm")
+    return f"{f'{name}, ' if name else ''}{run.folder.resolve().name}"

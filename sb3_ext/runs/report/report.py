@@ -1,0 +1,103 @@
+"""Makes the report of a run from the files in its folder, at the end of training or any time later."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from sb3_ext.common.clean_text import mask_passwords, printable
+from sb3_ext.runs.files import replacing
+from sb3_ext.runs.record import Run, read_run
+from sb3_ext.runs.report import curves, sections
+from sb3_ext.runs.report import score as scores
+
+__all__ = ["REPORT_FILE", "make_report", "write_report"]
+
+REPORT_FILE = "report.md"
+
+_SECTIONS: tuple[tuple[str, Callable[[Run], list[str]]], ...] = (
+    ("What to try next", sections.next_steps),
+    ("Score", scores.score),
+    ("Sample efficiency", scores.efficiency),
+    ("Alerts", sections.alerts),
+    ("Curves", curves.curves),
+    ("Losses beside each other", curves.losses),
+    ("Speed", sections.speed),
+    ("Watch and repeat", sections.commands),
+    ("Config", sections.config),
+    ("All numbers", curves.all_numbers),
+    ("Made from", sections.sources),
+)
+_PLOTS_BELOW = {"Curves": "policy", "Losses beside each other": "losses"}
+
+
+def write_report(folder: str | os.PathLike[str], plots: bool = True, threshold: float | None = None) -> Path:
+    """
+    Write ``report.md`` into a run folder, and plots beside it. Those that can't be drawn become a warning.
+
+    :param folder: of a run
+    :param plots: whether to draw PNG files too, into ``plots/``
+    :param threshold: the score from which on the task counts as solved, instead of what the run's files say
+    :return: the report
+    :raises ValueError: when the folder is not that of a run; with the nearest one that is
+    """
+    run = _with_threshold(read_run(folder), threshold)
+    if plots:
+        _draw(run)
+    path = run.folder / REPORT_FILE
+    text = make_report(run)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+    return path
+
+
+def make_report(run: Run | str | os.PathLike[str], threshold: float | None = None) -> str:
+    """
+    :param run: a run, or its folder
+    :param threshold: the score from which on the task counts as solved, instead of what the run's files say
+    :return: the report, in Markdown
+    :raises ValueError: when the folder is not that of a run; with the nearest one that is
+    """
+    if not isinstance(run, Run):
+        run = read_run(run)
+    run = _with_threshold(run, threshold)
+    algorithm = run.algo or run.training.get("algorithm") or "Training"
+    lines = [
+        f"# {algorithm}{'' if run.env_id is None else f' on {run.env_id}'}: {run.folder.resolve().name}",
+        "",
+        sections.how_it_ended(run),
+        "",
+        scores.verdict(run),
+        "",
+    ]
+    for title, write in _SECTIONS:
+        lines += [f"## {title}", *write(run)]
+        lines += [""] if lines[-1] else []
+        plot = _PLOTS_BELOW.get(title)
+        if plot is not None and (run.folder / "plots" / f"{plot}.png").is_file():
+            lines += [f"![{plot}](plots/{plot}.png)", ""]
+    # Reports are pasted into chats and shown in terminals, whoever wrote the files
+    return printable(mask_passwords("\n".join(lines).rstrip() + "\n"))
+
+
+def _with_threshold(run: Run, threshold: float | None) -> Run:
+    if threshold is None:
+        return run
+    return replace(run, training={**run.training, "threshold": float(threshold), "threshold_source": "as given"})
+
+
+def _draw(run: Run) -> None:
+    """A report without plots is better than none, whatever is wrong with matplotlib or with a number."""
+    try:
+        from sb3_ext.runs.report.plots import write_plots
+
+        write_plots(run)
+    except Exception as error:
+        warnings.warn(
+            f"The plots of {run.folder} could not be drawn ({type(error).__name__}: {error}); the report has charts of "
+            "text.",
+            stacklevel=3,
+        )

@@ -1,0 +1,176 @@
+"""Parts of a report that say how a run went: its end, its alerts, its speed, what to try next, and how to do it again.
+
+Each is lines of Markdown made from the run's files. Where a file is missing, the part says so.
+"""
+
+from __future__ import annotations
+
+import yaml
+
+from sb3_ext.runs.record import ALERTS_FILE, TRAINING_FILE, Run
+from sb3_ext.runs.report.advice import sorted_alerts, suggestions, trend_of
+from sb3_ext.runs.report.charts import markdown_table, number
+from sb3_ext.runs.report.commands import shown_path, train_command, watch_commands
+from sb3_ext.runs.small_files import as_number
+from sb3_ext.runs.thinned_curve import MAX_POINTS
+
+__all__ = ["alerts", "commands", "config", "how_it_ended", "next_steps", "sources", "speed"]
+
+
+def how_it_ended(run: Run) -> str:
+    """
+    :param run: a run
+    :return: a sentence or two
+    """
+    before = run.args.get("trained_agent")
+    return f"{_how_it_ended(run)}{f' It went on from `{before}`, whose steps are not counted.' if before else ''}"
+
+
+def _how_it_ended(run: Run) -> str:
+    steps, planned = run.steps, run.planned_steps
+    length = "after an unknown number of steps" if steps is None else f"after {number(steps)} steps"
+    of = f" of {number(planned)}" if planned is not None and steps is not None and steps < planned else ""
+    state = run.training.get("state")
+    if state == "finished":
+        by = f" ({run.training.get('stop_reason') or 'a callback ended it'})" if of else ""
+        return f"Training finished {length}{of}{by}."
+    if state == "interrupted":
+        named = run.training.get("signal") or "SIGINT"
+        by = "Ctrl-C" if named == "SIGINT" else f"`{named}`"
+        return f"**Training was interrupted** {length}{of} by {by}: this is the report of a part."
+    if state == "failed":
+        return f"**Training failed** {length}{of}: `{run.training.get('error') or 'the error is not known'}`"
+    if state == "running":
+        return f"**Training has not ended**, or its process was killed: {length}{of}."
+    return f"The files don't say how training ended (`{TRAINING_FILE}` is missing): {length}{of}."
+
+
+def next_steps(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: a numbered list
+    """
+    said = suggestions(run)
+    if not said:
+        trend = trend_of(run.settled_score)
+        how = "" if trend is None else f" The score was {trend.kind} at the end."
+        return [f"Nothing stands out.{how} Check it with other seeds before you trust the score.", ""]
+    return [*(f"{index}. {text}" for index, text in enumerate(said, 1)), ""]
+
+
+def alerts(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: which rules fired, how often, and what to tune
+    """
+    if run.alerts is None:
+        return [f"Missing: there is no `{ALERTS_FILE}`; nobody watched this training for alerts.", ""]
+    fired = sorted_alerts(run)
+    if not fired:
+        return ["No alert fired.", ""]
+    rows = []
+    for alert in sorted(fired, key=lambda alert: str(alert.get("id"))):
+        share = alert.get("share")
+        cells = [
+            f"`{alert.get('id')}`",
+            f"`{alert.get('metric')}`" if alert.get("metric") else "",
+            number(float(alert["count"])),
+            "" if share is None else f"{100 * float(share):.3g} %",
+            *("" if alert.get(key) is None else number(float(alert[key])) for key in ("first_step", "last_step")),
+            str(alert.get("advice") or ""),
+        ]
+        rows.append(cells)
+    header = ["alert", "metric", "rows", "of those judged", "first step", "last step", "what to tune"]
+    return [*markdown_table(header, rows), ""]
+
+
+def speed(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: time and steps a second
+    """
+    rows = []
+    if run.steps is not None:
+        rows.append(["steps", number(run.steps)])
+    if run.seconds is not None:
+        rows.append(["time", f"{run.seconds / 3600:.3g} h ({number(run.seconds)} s)"])
+    if run.steps and run.seconds:
+        rate = as_number((run.steps - (run.training.get("steps_at_start") or 0)) / run.seconds)
+        rows += [] if rate is None else [["steps a second, all in all", number(round(rate))]]
+    for name, what in (("time/fps", "steps a second, as logged last"), ("time/n_updates", "updates")):
+        latest = None if run.progress is None else run.progress.latest(name)
+        if latest is not None:
+            rows.append([f"{what} (`{name}`)", number(latest)])
+    if not rows:
+        return ["Missing: no file has times or steps.", ""]
+    missing = [] if run.seconds is not None else ["Missing: no file has times.", ""]
+    return [*markdown_table(["what", "value"], rows), "", *missing]
+
+
+def commands(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: how to watch it, and how to train it again
+    """
+    lines = []
+    watch = watch_commands(run)
+    if watch:
+        lines += ["```bash", *(f"{command}  # watch {what}" for what, command in watch), "```"]
+        if run.final_model is not None and not run.final_model.is_file() and run.training.get("state") == "running":
+            lines.append(f"`{run.final_model.name}` is not there yet: RL Zoo saves it when training is over.")
+    else:
+        models = [shown_path(path) for path in sorted(run.folder.glob("*.zip"))]
+        found = f" Models in it: {', '.join(f'`{model}`' for model in models)}." if models else " No model is in it."
+        lines.append(f"The folder is not where RL Zoo's `enjoy` looks (`<folder>/<algo>/<env>_<number>`).{found}")
+    again = train_command(run)
+    if again is not None:
+        lines += ["", "The same training again (with the config below, if its file has changed since):"]
+        lines += ["```bash", again, "```"]
+    if run.command is not None:
+        lines += ["As it was typed, without quotes:", "```text", run.command, "```"]
+    if again is None and run.command is None:
+        lines += ["", "Missing: there is no `args.yml` or `command.txt` of RL Zoo's, so the command is not known."]
+    return [*lines, ""]
+
+
+def config(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: the hyperparameters
+    """
+    if not run.config:
+        return ["Missing: there is no `config.yml` of RL Zoo's.", ""]
+    written = yaml.safe_dump(dict(run.config), sort_keys=True, allow_unicode=True).rstrip().split("\n")
+    return ["```yaml", *written, "```", ""]
+
+
+def sources(run: Run) -> list[str]:
+    """
+    :param run: a run
+    :return: which files this report is from, and what could not be read
+    """
+    found = []
+    if run.progress is not None:
+        n_earlier = run.progress.n_earlier
+        earlier = f"; {n_earlier} of an earlier training in this folder are left out" if n_earlier else ""
+        thinned = f"; curves show about {MAX_POINTS:,} of them" if run.progress.n_rows > MAX_POINTS else ""
+        rows = f"{run.progress.n_rows} rows{_broken(run.progress.n_broken)}"
+        found.append(f"`{run.progress.file}`: {rows}{earlier}{thinned}")
+    if run.evaluations_file is not None:
+        found.append(f"`{run.evaluations_file}`: {len(run.evaluations)} evaluations")
+    if run.episodes is not None:
+        broken = _broken(run.episodes.n_broken)
+        found.append(f"{run.episodes.n_envs} files of Monitor's: {len(run.episodes.scores)} episodes{broken}")
+    for name, is_there in (
+        (ALERTS_FILE, run.alerts is not None),
+        (TRAINING_FILE, bool(run.training)),
+        ("args.yml", bool(run.args)),
+        ("config.yml", bool(run.config)),
+        ("command.txt", run.command is not None),
+    ):
+        found += [f"`{name}`"] if is_there else []
+    return [*(f"- {what}" for what in found), *(f"- Problem: {problem}" for problem in run.problems), ""]
+
+
+def _broken(n_broken: int) -> str:
+    return f", and {n_broken} that could not be read (left out)" if n_broken else ""

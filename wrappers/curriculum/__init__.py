@@ -1,0 +1,1 @@
+"""Curricula: the stages of a training, and the environment that plays them."""

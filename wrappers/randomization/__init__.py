@@ -1,0 +1,1 @@
+"""Domain randomisation: distributions, and the parameters of known environments."""

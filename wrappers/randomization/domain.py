@@ -1,0 +1,210 @@
+"""Domain randomisation: parameters of an environment that are drawn anew for each episode.
+
+An agent that has seen many gravities, winds and masses copes with one that it has not seen.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any, ClassVar, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from sb3_ext.common.names import check_keywords
+from sb3_ext.wrappers.episode_report import report
+from sb3_ext.wrappers.randomization.attribute_path import AttributePath
+from sb3_ext.wrappers.randomization.distributions import Distribution, Range
+from sb3_ext.wrappers.randomization.parsing import parse_distribution
+
+__all__ = ["DomainRandomization", "NamedRandomization"]
+
+_STREAM = zlib.crc32(b"domain randomisation")
+
+
+class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
+    """
+    Draws parameters at each reset, before the environment is reset.
+
+    They are in ``info["parameters"]`` of each reset and step, and reported as ``env/<name>`` at the end of an episode.
+    Each parameter has random numbers of its own, which follow from the seed and its name: others that are added or
+    fixed don't change them.
+
+    :param env: the environment
+    :param parameters: for each attribute (``gravity``, ``unwrapped.model.opt.gravity.2``) what it is drawn from, see
+        ``distributions.py``
+    """
+
+    def __init__(self, env: gym.Env, parameters: Mapping[str, Any] | None = None) -> None:
+        RecordConstructorArgs.__init__(self, parameters=parameters)
+        gym.Wrapper.__init__(self, env)
+        #: What to draw from, by name
+        self.parameters: dict[str, Distribution] = {}
+        #: From 0 to 1. Until someone tells, training is over: playing and evaluation see what it led to.
+        self.training_progress = 1.0
+        # What the environment had by itself, for each parameter that ever had another value
+        self._originals: dict[str, Any] = {}
+        self._forced: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
+        self._entropy: Any = None
+        self._generators: dict[str, np.random.Generator] = {}
+        self._paths: dict[str, AttributePath] = {}
+        self.set_parameters(parameters or {})
+
+    def set_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """
+        From the next reset on, draw these instead; what is no longer named goes back to what the environment had.
+
+        :param parameters: as for the constructor
+        """
+        if not isinstance(parameters, Mapping):
+            raise ValueError(f"parameters: {parameters!r} must be names with distributions, as in gravity: 9.8.")
+        parsed = {}
+        for name, written in parameters.items():
+            allowed = self._find(name)
+            parsed[name] = parse_distribution(name, written)
+            if allowed is not None:
+                parsed[name].check(name, allowed)
+        self.parameters = parsed
+
+    def force_parameters(self, values: Mapping[str, Any] | None) -> None:
+        """
+        From the next reset on, give these values instead of drawing them.
+
+        :param values: of some parameters; ``None`` draws all of them again
+        """
+        self._forced = self._checked(values or {})
+
+    def set_training_progress(self, progress: float) -> None:
+        """
+        :param progress: the share of training that is over, from 0 to 1; schedules follow it from the next reset on
+        """
+        if not 0 <= progress <= 1:
+            raise ValueError(f"progress={progress!r} must be a share of training, from 0 to 1.")
+        self.training_progress = float(progress)
+        if self.env.has_wrapper_attr("set_training_progress"):
+            self.env.get_wrapper_attr("set_training_progress")(progress)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """
+        :param seed: of the environment and of the parameters
+        :param options: ``{"parameters": {...}}`` gives values for this episode; the rest is for the environment
+        """
+        forced = self._forced
+        if options is not None and "parameters" in options:
+            forced = {**forced, **self._checked(options["parameters"])}
+            options = {key: value for key, value in options.items() if key != "parameters"} or None
+        if seed is not None or self._entropy is None:
+            self._entropy = np.random.SeedSequence(seed).entropy
+            self._generators = {}
+        drawn = {name: self._draw(name, distribution) for name, distribution in self.parameters.items()}
+        self._values = {**self._originals, **drawn, **forced}
+        self._write(self._values)
+        observation, info = self._reset_env(seed, options)
+        self._tell(info)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self._step_env(action)
+        self._tell(info)
+        if terminated or truncated:
+            numbers = {self._metric(name): value for name, value in self._values.items() if not isinstance(value, str)}
+            report(info, numbers)
+        return observation, reward, terminated, truncated, info
+
+    def _draw(self, name: str, distribution: Distribution) -> Any:
+        generator = self._generators.get(name)
+        if generator is None:
+            seeds = np.random.SeedSequence(self._entropy, spawn_key=(_STREAM, zlib.crc32(name.encode())))
+            generator = self._generators[name] = np.random.default_rng(seeds)
+        return distribution.at(self.training_progress).sample(generator)
+
+    def _checked(self, values: Any) -> dict[str, Any]:
+        if not isinstance(values, Mapping):
+            raise ValueError(f"parameters: {values!r} must be names with values, as in {{'gravity': 9.8}}.")
+        for name, value in values.items():
+            allowed = self._find(name)
+            if allowed is not None:
+                allowed.check(name, value, value)
+        return dict(values)
+
+    def _tell(self, info: dict[str, Any]) -> None:
+        info["parameters"] = {**info.get("parameters", {}), **self._values}
+
+    # What the named classes do in their own way:
+
+    def _find(self, name: str) -> Range | None:
+        """Make sure that there is such a parameter, remember its value, and say which values it may have."""
+        if name not in self._originals:
+            path = AttributePath(str(name))
+            path.check(self.env)
+            self._paths[name] = path
+            self._originals[name] = path.read(self.env)
+        return None
+
+    def _write(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            self._paths[name].write(self.env, value)
+
+    def _metric(self, name: str) -> str:
+        return f"env/{self._paths[name].short}"
+
+    def _reset_env(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+        result = self.env.reset(seed=seed, options=options)
+        # Some environments set themselves up anew when they are reset
+        self._write({name: value for name, value in self._values.items() if self._paths[name].read(self.env) != value})
+        return result
+
+    def _step_env(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        return self.env.step(action)
+
+
+class NamedRandomization(DomainRandomization):
+    """Parameters with known names and ranges, which are attributes of the environment unless a subclass says more."""
+
+    #: Where the classes of environments are that have these parameters
+    made_for: ClassVar[tuple[str, ...]] = ()
+    #: The parameters, and the values that each may have
+    ranges: ClassVar[Mapping[str, Range]] = {}
+
+    def __init__(self, env: gym.Env, parameters: Mapping[str, Any] | None = None) -> None:
+        if not self.fits(env):
+            names = " and ".join(path.rpartition(":")[2] for path in self.made_for)
+            raise ValueError(
+                f"{type(self).__name__} is made for {names}, not for {env.unwrapped}: DomainRandomization takes "
+                "attributes of any environment."
+            )
+        super().__init__(env, parameters)
+
+    @classmethod
+    def fits(cls, env: gym.Env) -> bool:
+        """
+        :param env: an environment
+        :return: whether it has these parameters
+        """
+        return any(f"{base.__module__}:{base.__name__}" in cls.made_for for base in type(env.unwrapped).__mro__)
+
+    def _find(self, name: str) -> Range:
+        known = [other for other in self.ranges if self._has(other)]
+        check_keywords(f"{type(self).__name__} of {type(self.unwrapped).__name__}", [name], known)
+        if name not in self._originals:
+            self._originals[name] = self._read(name)
+        return self.ranges[name]
+
+    def _has(self, name: str) -> bool:
+        return hasattr(self.unwrapped, name)
+
+    def _read(self, name: str) -> float:
+        return float(getattr(self.unwrapped, name))
+
+    def _write(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self.unwrapped, name, value)
+
+    def _metric(self, name: str) -> str:
+        return f"env/{name}"
+
+    def _reset_env(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+        return self.env.reset(seed=seed, options=options)

@@ -1,0 +1,141 @@
+"""How distributions are written in a config, and the errors for what is not one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sb3_ext.common.names import nearest
+from sb3_ext.common.options import read_number
+from sb3_ext.wrappers.randomization.distributions import (
+    Choice,
+    Distribution,
+    Fixed,
+    LogUniform,
+    Normal,
+    Scheduled,
+    Uniform,
+    like,
+    text,
+)
+
+__all__ = ["parse_distribution"]
+
+_FORMS = (
+    "a number, {uniform: [low, high]}, {log_uniform: [low, high]}, {normal: [mean, std], clip: [low, high]}, "
+    "{choice: [...], weights: [...]} or {schedule: {from: ..., to: ..., over: [0, 1]}}"
+)
+
+
+def parse_distribution(name: str, written: Any) -> Distribution:
+    """
+    :param name: the parameter that it is for, for the errors
+    :param written: see the top of distributions.py; a distribution is returned as it is
+    :raises ValueError: when it is none of these, or makes no sense
+    """
+    if isinstance(written, Distribution):
+        return written
+    if not isinstance(written, Mapping):
+        if isinstance(written, (bool, Sequence)) and not isinstance(written, str):
+            raise ValueError(f"{name}: {written!r} is not a distribution: write {_FORMS}.")
+        return Fixed(_number(name, written))
+    kinds = [key for key in written if key in _KINDS]
+    if len(kinds) != 1:
+        given = next((str(key) for key in written if key not in _KINDS), "")
+        hint = f": {nearest(given, _KINDS)}" if not kinds and given else f": write {_FORMS}."
+        raise ValueError(f"{name}: {dict(written)} must have one kind of distribution{hint}")
+    parse, option = _KINDS[kinds[0]]
+    for key in written:
+        if key not in (kinds[0], option):
+            known = [key for key in (kinds[0], option) if key]
+            raise ValueError(f"{name}: {kinds[0]} has no option {key!r}: {nearest(str(key), known)}")
+    return parse(f"{name}: {kinds[0]}", written[kinds[0]], written.get(option))
+
+
+def _parse_uniform(name: str, written: Any, _: Any) -> Uniform:
+    return Uniform(*_pair(name, written))
+
+
+def _parse_log_uniform(name: str, written: Any, _: Any) -> LogUniform:
+    low, high = _pair(name, written)
+    if low <= 0:
+        raise ValueError(f"{name}: {text([low, high])} must be above 0, where logarithms are.")
+    return LogUniform(low, high)
+
+
+def _parse_normal(name: str, written: Any, clip: Any) -> Normal:
+    mean, std = _pair(name, written, "[mean, std]")
+    if std < 0:
+        raise ValueError(f"{name}: the standard deviation {std:g} must not be negative.")
+    return Normal(mean, std, None if clip is None else _pair(f"{name}'s clip", clip))
+
+
+def _parse_choice(name: str, written: Any, weights: Any) -> Choice:
+    plain = isinstance(written, Sequence) and all(isinstance(value, (bool, int, float, str)) for value in written)
+    if not plain or isinstance(written, str) or not written:
+        raise ValueError(f"{name}: {written!r} must be a list of numbers, texts, or true and false.")
+    if weights is None:
+        return Choice(tuple(written))
+    if not isinstance(weights, Sequence) or isinstance(weights, str) or len(weights) != len(written):
+        raise ValueError(f"{name}'s weights: {weights!r} must be a list with a number for each of {list(written)}.")
+    numbers = tuple(_number(f"{name}'s weights", weight) for weight in weights)
+    if min(numbers) < 0 or sum(numbers) == 0:
+        raise ValueError(f"{name}'s weights: {text(numbers)} must not be negative, nor all 0.")
+    return Choice(tuple(written), numbers)
+
+
+def _parse_schedule(name: str, written: Any, _: Any) -> Scheduled:
+    if not isinstance(written, Mapping) or not {"from", "to"} <= set(written):
+        raise ValueError(f"{name}: {written!r} must be {{from: ..., to: ...}}.")
+    for key in written:
+        if key not in ("from", "to", "over"):
+            raise ValueError(f"{name} has no key {key!r}: {nearest(str(key), ['from', 'to', 'over'])}")
+    start = parse_distribution(f"{name}'s from", written["from"])
+    end = parse_distribution(f"{name}'s to", written["to"])
+    over = _pair(f"{name}'s over", written.get("over", (0.0, 1.0)))
+    if not 0 <= over[0] < over[1] <= 1:
+        raise ValueError(f"{name}'s over: {text(over)} must be two shares of training, from 0 to 1, the lower first.")
+    _check_same_kind(name, start, end)
+    return Scheduled(start, end, over)
+
+
+def _check_same_kind(name: str, start: Distribution, end: Distribution) -> None:
+    pair = like(end, start), like(start, end)
+    if type(pair[0]) is not type(pair[1]) or isinstance(start, (Choice, Scheduled)) or isinstance(end, Choice):
+        raise ValueError(
+            f"{name} can't go from {start} to {end}: both must be uniform, log_uniform or normal, or one a number."
+        )
+    for one in pair:
+        if isinstance(one, LogUniform) and one.low <= 0:
+            raise ValueError(f"{name} can't go from {start} to {end}: {one.low:g} has no logarithm.")
+        if isinstance(one, Normal) and one.clip is not None and not one.clip[0] <= one.mean <= one.clip[1]:
+            raise ValueError(f"{name} can't go from {start} to {end}: {one.mean:g} is outside of {text(one.clip)}.")
+    if isinstance(start, Normal) and isinstance(end, Normal) and (start.clip is None) != (end.clip is None):
+        raise ValueError(f"{name} can't go from {start} to {end}: write clip for both of them or for none.")
+
+
+#: How each kind is read, and the name of the option that it may have beside its own
+_KINDS: dict[str, tuple[Callable[[str, Any, Any], Distribution], str]] = {
+    "uniform": (_parse_uniform, ""),
+    "log_uniform": (_parse_log_uniform, ""),
+    "normal": (_parse_normal, "clip"),
+    "choice": (_parse_choice, "weights"),
+    "schedule": (_parse_schedule, ""),
+}
+
+
+def _pair(name: str, written: Any, form: str = "[low, high]") -> tuple[float, float]:
+    if not isinstance(written, Sequence) or isinstance(written, str) or len(written) != 2:
+        raise ValueError(f"{name}: {written!r} must be two numbers {form}.")
+    first, second = (_number(name, value) for value in written)
+    if form == "[low, high]" and first > second:
+        raise ValueError(f"{name}: {text([first, second])} must have the lower number first.")
+    return first, second
+
+
+def _number(name: str, written: Any) -> float:
+    value = math.nan if isinstance(written, bool) else read_number(name, written)
+    if not math.isfinite(value):
+        raise ValueError(f"{name}={written!r} must be a finite number.")
+    return value

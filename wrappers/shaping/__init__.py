@@ -1,0 +1,1 @@
+"""Reward shaping, one file per kind or environment."""
