@@ -19,6 +19,7 @@ from stable_baselines3.common.callbacks import (
 from sb3_ext.callbacks.checkpoints.options import CheckpointsConfig, read_checkpoints
 from sb3_ext.callbacks.checkpoints.recorder import CheckpointRecorder, MakeEnv
 from sb3_ext.callbacks.nested import all_of
+from sb3_ext.common.model_file import read_model_file
 from sb3_ext.runs.agents.checkpoint import (
     BEST,
     LAST,
@@ -28,7 +29,6 @@ from sb3_ext.runs.agents.checkpoint import (
     prune,
     save_checkpoint,
     step_name,
-    steps_of_model,
     write_record,
 )
 from sb3_ext.runs.agents.statistics import save_statistics
@@ -133,7 +133,7 @@ class Checkpoints(BaseCallback):
         else:
             checkpoint = Checkpoint(Path(evaluation.best_model_save_path), BEST)
         # Not the steps of the model in training: that one may have gone on while this one was evaluated
-        step = steps_of_model(checkpoint.model)
+        step = read_model_file(checkpoint.model).num_timesteps
         if step == self.model.num_timesteps:
             save_statistics(self.model, checkpoint.model)
         checkpoint.table.unlink(missing_ok=True)

@@ -6,14 +6,14 @@ import os
 import re
 import tempfile
 import time
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sb3_ext.callbacks.tracking.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, masked_lines, zip_run
 from sb3_ext.callbacks.tracking.writer import WandbWriter
-from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, find_checkpoints, steps_of_model
+from sb3_ext.common.model_file import read_model_file
+from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, find_checkpoints
 from sb3_ext.runs.agents.statistics import matching_statistics
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def _changed_at(path: Path) -> int | None:
 def _steps_of(model: Path) -> int | None:
     """Timesteps of a saved model; ``None`` when it is being written or was removed."""
     try:
-        return steps_of_model(model)
-    except (FileNotFoundError, KeyError, zipfile.BadZipFile):
+        return read_model_file(model).num_timesteps
+    except (FileNotFoundError, ValueError):
         return None
 
 

@@ -6,7 +6,6 @@ missing is ``None`` or empty, and what can't be read is told in ``Run.problems``
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sb3_ext.common.model_file import read_model_file
 from sb3_ext.common.names import nearest
 from sb3_ext.runs.monitor import WINDOW, Episodes, read_episodes
 from sb3_ext.runs.plain_yaml import read_plain_yaml
@@ -35,8 +35,8 @@ ALERTS_FILE = "alerts.json"
 SCORE = "rollout/ep_rew_mean"
 #: A mistyped name must not make us look through a whole disk
 _MANY = 5000
-#: Bytes of a model's attributes, without its weights, and of the arrays of evaluations, unpacked
-_MAX_MODEL_DATA, _MAX_EVALUATIONS = 50_000_000, 100_000_000
+#: Bytes of the arrays of evaluations, unpacked
+_MAX_EVALUATIONS = 100_000_000
 #: What must be what in files that the report takes at their word
 _TRAINING: dict[str, type] = {
     **dict.fromkeys(("state", "algorithm", "env_id", "stop_reason", "error", "signal", "threshold_source"), str),
@@ -209,11 +209,8 @@ class Run:
 
     def _steps_of_model(self) -> int | None:
         try:
-            with zipfile.ZipFile(self.final_model or "") as archive:
-                if archive.getinfo("data").file_size > _MAX_MODEL_DATA:
-                    return None
-                return int(json.loads(archive.read("data"))["num_timesteps"])
-        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, zipfile.BadZipFile):
+            return None if self.final_model is None else read_model_file(self.final_model).num_timesteps
+        except (OSError, ValueError):
             return None
 
 

@@ -37,7 +37,7 @@ def test_only_agents_of_the_same_kind_are_loaded(saver, loader, saved):
     if any({saver, loader} <= kind for kind in KINDS):
         assert isinstance(loader.load(path, device="cpu"), loader)
     else:
-        with pytest.raises(ValueError, match=r"agent of|can't use"):
+        with pytest.raises(ValueError, match=r"saved by|can't use"):
             loader.load(path, device="cpu")
 
 

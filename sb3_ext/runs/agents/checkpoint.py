@@ -20,7 +20,8 @@ from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sb3_ext.runs.agents.statistics import save_statistics, statistics_path, steps_of_model
+from sb3_ext.common.model_file import read_model_file
+from sb3_ext.runs.agents.statistics import save_statistics, statistics_path
 from sb3_ext.runs.files import replacing, same_file, save_model
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
     "prune",
     "save_checkpoint",
     "step_name",
-    "steps_of_model",
     "write_record",
 ]
 
@@ -85,7 +85,7 @@ class Checkpoint:
     def step(self) -> int:
         """Timesteps that the model was trained for."""
         named = _STEP_NAME.fullmatch(self.name)
-        return steps_of_model(self.model) if named is None else int(named["step"])
+        return read_model_file(self.model).num_timesteps if named is None else int(named["step"])
 
     @property
     def model(self) -> Path:

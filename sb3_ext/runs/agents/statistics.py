@@ -6,21 +6,18 @@ statistics of the end of training it sees something else, and plays something el
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import re
-import zipfile
 from pathlib import Path
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
+from sb3_ext.common.model_file import ModelPath, read_model_file
 from sb3_ext.runs.files import replacing
 
-__all__ = ["load_statistics", "matching_statistics", "save_statistics", "statistics_path", "steps_of_model"]
-
-ModelPath = str | os.PathLike[str]
+__all__ = ["load_statistics", "matching_statistics", "save_statistics", "statistics_path"]
 
 _CHECKPOINT = re.compile(r"(?P<prefix>.+)_(?P<steps>\d+)_steps")
 
@@ -75,7 +72,7 @@ def matching_statistics(model_path: ModelPath) -> Path:
             "sb3_ext.callbacks.SaveNormalization saves them with every best model and checkpoint."
         )
     saved_at = _steps_of_statistics(path)
-    trained = steps_of_model(model_path)
+    trained = read_model_file(model_path).num_timesteps
     if saved_at is not None and saved_at != trained:
         raise ValueError(
             f"{path} was saved after {saved_at} steps, {os.fspath(model_path)} after {trained}: these statistics "
@@ -109,8 +106,3 @@ def _steps_of_statistics(path: Path) -> int | None:
             return pickle.load(file)["num_timesteps"]
         except EOFError:
             return None
-
-
-def steps_of_model(model_path: ModelPath) -> int:
-    with zipfile.ZipFile(f"{os.fspath(model_path).removesuffix('.zip')}.zip") as archive:
-        return json.loads(archive.read("data"))["num_timesteps"]

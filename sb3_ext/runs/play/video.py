@@ -20,7 +20,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, Folder, steps_of_model
+from sb3_ext.common.model_file import read_model_file
+from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, Folder
 from sb3_ext.runs.agents.statistics import matching_statistics, statistics_path
 from sb3_ext.runs.files import replacing
 from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
@@ -122,8 +123,8 @@ def _write(episode: EpisodeTable, job: Recording) -> Path | None:
 
 def _is_superseded(job: Recording) -> bool:
     try:
-        return steps_of_model(job.checkpoint.model) != job.step
-    except Exception:
+        return read_model_file(job.checkpoint.model).num_timesteps != job.step
+    except (OSError, ValueError):
         return True  # removed, or being replaced just now
 
 
