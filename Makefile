@@ -32,7 +32,7 @@ $(READY): setup.cfg setup.py pyproject.toml constraints.txt sb3_ext_autoload.pth
 
 train: $(READY)  ## train an agent, say its score and how to watch it: make train ENV=LunarLander-v3 ALGO=ppo_ext
 	$(BIN)/python -m rl_zoo3.train --algo $(ALGO) --env $(ENV) --seed $(SEED) --num-threads $(THREADS) -f logs $(ARGS)
-	$(BIN)/python scripts/score.py --algo $(ALGO) --env $(ENV) -f logs --python $(BIN)/python
+	$(BIN)/python scripts/results/score.py --algo $(ALGO) --env $(ENV) -f logs --python $(BIN)/python
 
 test: lint type  ## lint, types and tests; about 15 minutes on 2 cores
 	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile $(ARGS)

@@ -5,7 +5,7 @@ import sys
 import pytest
 from conftest import PROJECT
 
-sys.path.insert(0, str(PROJECT / "scripts"))
+sys.path.insert(0, str(PROJECT / "scripts" / "results"))
 from evaluation import evaluate_latest_run
 
 

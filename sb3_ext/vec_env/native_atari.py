@@ -87,7 +87,7 @@ class NativeAtariVecEnv(VecEnv):
     :param exact_pixels: whether frames are pooled as RGB and reduced by OpenCV as in SB3, which gives the same pixels.
         Otherwise the C++ threads do it in grey, which takes work off the main thread where there are many cores; up
         to one pixel in 200 differs then, by up to 40 of 255 grey levels, where two frames show different colours
-        (``scripts/atari_pixels.py``)
+        (``scripts/checks/atari_pixels.py``)
     """
 
     def __init__(

@@ -176,8 +176,8 @@ def test_an_entry_of_no_group_is_an_error():
 
 
 def test_the_docs_are_those_of_the_catalogue():
-    document = runpy.run_path(str(PROJECT / "scripts" / "metrics_doc.py"))["document"]()
-    assert (PROJECT / "docs" / "metrics.md").read_text() == document, "run scripts/metrics_doc.py"
+    document = runpy.run_path(str(PROJECT / "scripts" / "docs" / "metrics_doc.py"))["document"]()
+    assert (PROJECT / "docs" / "metrics.md").read_text() == document, "run scripts/docs/metrics_doc.py"
 
 
 ENTROPIES = {"Discrete": math.log(3), "MultiDiscrete": math.log(6), "MultiBinary": 3 * math.log(2), "Box": math.inf}

@@ -373,7 +373,7 @@ def test_small_updates_of_a_policy_that_is_deterministic_ask_for_no_higher_learn
     assert fired_rows(rule_id, lambda index: score(20, policy__entropy=0.001) | small) == []
 
 
-#: Rows of real trainings (scripts/alerts.py), with the numbers that these rules look at
+#: Rows of real trainings (scripts/checks/alerts.py), with the numbers that these rules look at
 RECORDED = json.loads((Path(__file__).parent / "recorded_rows.json").read_text(encoding="utf-8"))
 
 

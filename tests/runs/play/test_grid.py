@@ -21,7 +21,7 @@ from sb3_ext.runs.play.grid import Axis, GridScores, evaluate_grid, parse_axis, 
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.wrappers.randomization.known_envs import DomainRandomization, LunarLanderRandomization, randomization_for
 
-SCRIPTS = Path(__file__).parents[3] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts" / "results"
 TWO, THREE = Axis("a", (1.0, 2.0)), Axis("b", (10.0, 20.0, 30.0))
 
 
