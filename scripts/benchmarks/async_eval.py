@@ -1,10 +1,11 @@
-"""What evaluation costs a training: none, in a process of its own, and waiting for it.
+"""Measures what evaluation costs a training: in a separate process, in the training's process, and none at all.
 
-python scripts/benchmarks/async_eval.py                                  # whole trainings in turns, medians
-python scripts/benchmarks/async_eval.py --within --steps 600000          # rollouts of one training, beside an evaluation and alone
+python scripts/benchmarks/async_eval.py                          # whole trainings, in turns
+python scripts/benchmarks/async_eval.py --within --steps 600000  # rollouts of one training, with and without
 python scripts/benchmarks/async_eval.py --env LunarLander-v3 --steps 100000 --every 10000 --rounds 3
 
-The second is the better one on a machine whose speed moves: both kinds of rollouts take turns every few seconds.
+--within compares rollouts during an evaluation with all others. Prefer it on a machine whose speed varies: both kinds
+alternate every few seconds.
 """
 
 from __future__ import annotations
@@ -158,10 +159,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--algo", default="ppo_ext")
     parser.add_argument("--env", default="CartPole-v1", help="an environment without wrappers and normalisation")
-    parser.add_argument("--n-envs", type=int, help="environments of training; as the hyperparameter file has it")
-    parser.add_argument("--steps", type=int, default=200_000, help="timesteps of a training")
-    parser.add_argument("--every", type=int, default=20_000, help="timesteps from one evaluation to the next")
-    parser.add_argument("--episodes", type=int, default=5, help="of an evaluation")
+    parser.add_argument("--n-envs", type=int, help="training environments; default: from the hyperparameter file")
+    parser.add_argument("--steps", type=int, default=200_000, help="timesteps per training")
+    parser.add_argument("--every", type=int, default=20_000, help="timesteps between evaluations")
+    parser.add_argument("--episodes", type=int, default=5, help="episodes per evaluation")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--within", action="store_true", help="compare rollouts of one training")
     args = parser.parse_args()

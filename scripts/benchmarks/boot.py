@@ -1,8 +1,9 @@
-"""How long a training takes to start and to end, beside SB3's: from the command to the first step, and from the last
-step to the prompt. In turns, medians.
+"""Measures how long a training takes to start (command to first step) and to end (last step to prompt).
 
 python scripts/benchmarks/boot.py
 python scripts/benchmarks/boot.py --algos ppo ppo_ext reinforce --rounds 10
+
+The algorithms take turns; the figures are medians.
 """
 
 from __future__ import annotations
@@ -37,9 +38,7 @@ def measure(algo: str, n_envs: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--algos", nargs="+", default=["ppo", "ppo_ext"], help="the first is what others are compared with"
-    )
+    parser.add_argument("--algos", nargs="+", default=["ppo", "ppo_ext"], help="the first is the baseline")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--n-envs", type=int, default=8)
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""An environment that notes when it is stepped, for scripts/benchmarks/boot.py."""
+"""An environment that records when it is stepped, for boot.py."""
 
 import os
 import time

@@ -1,14 +1,13 @@
-"""What callbacks cost: a training with them and one without, in one process, a rollout and its update in turns.
+"""Measures what callbacks cost: two trainings in one process, with and without them, take turns rollout by rollout.
 
 python scripts/benchmarks/metrics_cost.py                                     # the metrics, on CartPole-v1 with ppo_ext
-python scripts/benchmarks/metrics_cost.py --turns 2000 --clock cpu            # on a machine that does other things too
+python scripts/benchmarks/metrics_cost.py --turns 2000 --clock cpu            # on a busy machine
 python scripts/benchmarks/metrics_cost.py --algo ppo --env LunarLander-v3 --turns 20
 python scripts/benchmarks/metrics_cost.py --callbacks sb3_ext.callbacks.Metrics sb3_ext.callbacks.Alerts
 
-Hyperparameters are those of the algorithm's file. Twenty turns are a round: what is
-done in some turns only counts too. The figure is the median, over the rounds, of the time with callbacks divided by
-that without, with the quartiles. Rows are made, completed and remembered,
-and written nowhere: what a table, a file or a tracker costs is not in it.
+Hyperparameters come from the algorithm's file. A round has twenty turns, so work that is not done in every turn counts
+too. The figure is the median over the rounds of the time with callbacks divided by the time without, with quartiles.
+Rows are built but not written anywhere, so the cost of a table, a file or a tracker is not included.
 """
 
 from __future__ import annotations
@@ -94,8 +93,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--algo", default="ppo_ext")
     parser.add_argument("--env", default="CartPole-v1")
     parser.add_argument("--callbacks", nargs="+", default=[METRICS], metavar="CLASS")
-    parser.add_argument("--turns", type=int, default=1000, help="rollouts with their updates, of each training")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="cpu: of this process alone")
+    parser.add_argument("--turns", type=int, default=1000, help="rollouts (with their updates) per training")
+    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="cpu counts this process only")
     parser.add_argument("--alone", action="store_true", help="ppo_ext without its second process")
     return parser.parse_args()
 

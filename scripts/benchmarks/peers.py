@@ -1,15 +1,15 @@
-"""How fast PPO trains in other people's hands: the same hyperparameters, RL Zoo's, in turns, each in its own process.
+"""Compares the training speed of several PPO implementations with the same hyperparameters (RL Zoo's).
 
-python scripts/benchmarks/peers.py                                            # CartPole-v1 and LunarLander-v3
+python scripts/benchmarks/peers.py                                    # CartPole-v1 and LunarLander-v3
 python scripts/benchmarks/peers.py --envs CartPole-v1 --rounds 3 --seconds 4
-python scripts/benchmarks/peers.py --sbx-python sbx-venv/bin/python           # SBX from a virtual environment of its own
+python scripts/benchmarks/peers.py --sbx-python sbx-venv/bin/python   # SBX from its own virtual environment
 
-stock: SB3's PPO. ext: ppo_ext. sbx: SBX's PPO, in JAX. loop: scripts/benchmarks/plain_loop.py, the single file that people write
-themselves. All have two perceptrons of 64 and 64 tanh units. Each side runs with the number of threads that is best for
-it: a first round tries one and all cores. A figure is the median over the rounds of steps of training a second,
-collecting and learning, without start-up and what JAX compiles first.
+stock: SB3's PPO. ext: ppo_ext. sbx: SBX's PPO, in JAX. loop: plain_loop.py, a single-file PPO like those people write
+themselves. All use two MLPs with two layers of 64 tanh units. Each side runs in its own process, in turns, with its
+best number of threads: a first round tries one thread and all cores. The figure is the median over the rounds of
+training steps per second (rollouts and updates), without start-up and JAX compilation.
 
-SBX is optional and not among this package's dependencies:
+SBX is optional and not a dependency of this package:
 python -m venv sbx-venv && sbx-venv/bin/pip install sbx-rl "gymnasium[box2d]"
 """
 
@@ -95,9 +95,9 @@ def missing_sbx(python: str) -> str | None:
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", nargs="+", default=["CartPole-v1", "LunarLander-v3"], metavar="ENV")
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="the first is the 1.00")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="the first is the baseline")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of training, for each side and round")
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds of training per side and round")
     parser.add_argument("--sbx-python", default=sys.executable, metavar="PATH", help="an interpreter that has sbx-rl")
     add_threads(parser)
     parser.add_argument("--job", type=json.loads, help=argparse.SUPPRESS)

@@ -1,11 +1,11 @@
-"""PPO as one plain file: vectorised environments, two perceptrons, autograd, Adam. No framework, no options.
+"""PPO in a single file: vectorised environments, two MLPs, autograd, Adam. No framework, no options.
 
-python scripts/benchmarks/plain_loop.py --env CartPole-v1 --seed 1      # trains, and says how the episodes went
-python scripts/benchmarks/plain_loop.py --env CartPole-v1 --seconds 4   # how fast it is
+python scripts/benchmarks/plain_loop.py --env CartPole-v1 --seed 1      # trains and prints episode rewards
+python scripts/benchmarks/plain_loop.py --env CartPole-v1 --seconds 4   # measures its speed
 
-It is what scripts/benchmarks/peers.py measures for the kind of training loop that people write themselves. Hyperparameters are RL
-Zoo's for PPO; losses, initial weights and diagnostics are SB3's. One difference: an episode that ran out of time counts
-as ended, without the value of what would have followed.
+peers.py measures it as an example of the training loops that people write themselves. Hyperparameters are RL Zoo's for
+PPO; losses, initial weights and diagnostics are SB3's. One difference: truncated episodes count as terminated, without
+bootstrapping.
 """
 
 from __future__ import annotations
@@ -227,10 +227,10 @@ def main() -> None:
     from speed import memory, zoo_section
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--env", default="CartPole-v1", help="environment id that RL Zoo has PPO's hyperparameters for")
+    parser.add_argument("--env", default="CartPole-v1", help="environment id in RL Zoo's hyperparams/ppo.yml")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
-    parser.add_argument("--seconds", type=float, help="measure for that long, and print the result as JSON")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads")
+    parser.add_argument("--seconds", type=float, help="measure for this long and print the result as JSON")
     args = parser.parse_args()
     th.set_num_threads(args.threads)
     loop = PlainLoop(args.env, Hyperparams.read(zoo_section(args.env)), args.seed)

@@ -1,4 +1,4 @@
-"""How long a step of an evaluation takes: SB3's ``evaluate_policy`` and ours, the same agent, in turns.
+"""Measures the time per step of an evaluation: SB3's ``evaluate_policy`` and ours, with the same agent, in turns.
 
 python scripts/benchmarks/play_speed.py
 python scripts/benchmarks/play_speed.py --env LunarLander-v3 --steps 50000 --rounds 5
@@ -21,7 +21,7 @@ from sb3_ext.runs.play.scoring import play
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="CartPole-v1")
-    parser.add_argument("--steps", type=int, default=30_000, help="that the agent is trained for")
+    parser.add_argument("--steps", type=int, default=30_000, help="timesteps to train the agent for")
     parser.add_argument("--episodes", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=9)
     return parser.parse_args()

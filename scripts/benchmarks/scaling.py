@@ -1,11 +1,11 @@
-"""How the cost of a step changes with the number of environments: SB3's PPO and ppo_ext, in turns.
+"""Measures how the cost of a step depends on the number of environments, for SB3's PPO and ppo_ext, in turns.
 
 python scripts/benchmarks/scaling.py --plot docs/images/scaling.png
 python scripts/benchmarks/scaling.py --envs CartPole-v1 --n-envs 1 8 64 --rounds 3 --seconds 4
 
-Hyperparameters are RL Zoo's for PPO. The product of n_envs and n_steps stays what it is there, so that an update learns
-from as many steps, and only collecting them changes. Each measurement has a process of its own. Each side runs with the
-number of torch's threads that is best for it: one and all cores are tried first, with RL Zoo's number of environments.
+Hyperparameters are RL Zoo's for PPO. n_envs * n_steps is constant, so every update learns from the same number of steps
+and only collecting them changes. Each measurement runs in its own process, with the side's best number of torch
+threads: one thread and all cores are tried first, with RL Zoo's number of environments.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--envs", nargs="+", default=["CartPole-v1", "LunarLander-v3"], metavar="ENV")
     parser.add_argument("--n-envs", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of training, for each measurement")
+    parser.add_argument("--seconds", type=float, default=4.0, help="seconds of training per measurement")
     add_threads(parser)
-    parser.add_argument("--plot", metavar="FILE", help="where to put a picture")
+    parser.add_argument("--plot", metavar="FILE", help="file for the picture")
     args = parser.parse_args()
     for env_id, n_envs in itertools.product(args.envs, args.n_envs):
         if n_envs < 1 or rollout_size(env_id) % n_envs:

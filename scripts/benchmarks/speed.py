@@ -1,12 +1,12 @@
-"""How fast our PPO trains beside SB3's: the same hyperparameters, each side in its own process, in turns.
+"""Compares the training speed of ppo_ext with SB3's PPO: same hyperparameters, separate processes, in turns.
 
 python scripts/benchmarks/speed.py                                   # the four tasks of docs/performance.md
 python scripts/benchmarks/speed.py --tasks cartpole lunar --rounds 3
-python scripts/benchmarks/speed.py --tasks cartpole --sides stock ext plain   # plain: PPOExt with fast=False and DummyVecEnv
+python scripts/benchmarks/speed.py --tasks cartpole --sides stock ext plain
 
-Each side runs with the number of torch's threads that is best for it: a first round tries one thread and all cores. A
-figure is the median over the rounds of steps of training a second, collecting and learning, without start-up and
-logging. Memory is that of all its processes together, shared pages counted once.
+plain is PPOExt with fast=False and DummyVecEnv. Each side runs with its best number of torch threads: a first round
+tries one thread and all cores. The figure is the median over the rounds of training steps per second (rollouts and
+updates), without start-up and logging. Memory is that of all processes together; shared pages are counted once.
 """
 
 from __future__ import annotations
@@ -202,10 +202,10 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument(
-        "--sides", nargs="+", choices=list(SIDES), default=["stock", "ext"], help="the first is the 1.00"
+        "--sides", nargs="+", choices=list(SIDES), default=["stock", "ext"], help="the first is the baseline"
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of training, for each side and round")
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds of training per side and round")
     add_threads(parser)
     parser.add_argument("--job", type=json.loads, help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -1,8 +1,8 @@
-"""Measure what an installed sb3-ext costs every start of Python, and what importing it costs.
+"""Measures what an installed sb3-ext adds to each start of Python, and what importing it costs.
 
     python scripts/benchmarks/startup.py
 
-Builds the wheel, installs it into one of two bare virtual environments, and starts Python in both in turns.
+Builds the wheel, installs it into one of two empty virtual environments, and starts Python in both, in turns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IMPORT = "import time; start = time.perf_counter(); import sb3_ext; print(time.p
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-n", "--n-starts", type=int, default=50, help="starts of each side; the median is reported")
+    parser.add_argument("-n", "--n-starts", type=int, default=50, help="starts per side; the median is reported")
     n_starts = parser.parse_args().n_starts
     with tempfile.TemporaryDirectory() as folder:
         without, installed = make_environments(Path(folder))

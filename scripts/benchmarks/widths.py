@@ -1,12 +1,12 @@
-"""ppo_ext compared with SB3's PPO, by width of the network and size of the minibatches, on an idle and a busy machine.
+"""Compares ppo_ext with SB3's PPO by network width and batch size, on an idle and a busy machine.
 
 python scripts/benchmarks/widths.py                                     # the tables of docs/performance.md
 python scripts/benchmarks/widths.py --widths 256 --batch-sizes 64 --seconds 5 --threads 2
 
-Both train on CartPole-v1 (8 environments, the same class on both sides) with two hidden layers, a rollout of 512 steps
-or one minibatch, and 2 epochs. They take turns of one rollout and update each, in one process; the first turn does not
-count. A cell is the median over the turns of how many times faster ppo_ext was, with its steps a second. The
-process for the busy table has two busy loops next to it.
+Both train on CartPole-v1 (8 environments of the same class) with two hidden layers, rollouts of 512 steps or one
+minibatch, and 2 epochs. They take turns of one rollout and update each, in one process; the first turn does not count.
+A cell is the median speed-up of ppo_ext over the turns, with its steps per second. For the busy table, two busy loops
+run next to the training.
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--widths", nargs="+", type=int, default=[32, 64, 128, 256, 512, 1024])
     parser.add_argument("--batch-sizes", nargs="+", type=int, default=[32, 64, 256, 1024, 4096])
-    parser.add_argument("--seconds", type=float, default=1.0, help="of training, for each side and cell")
-    parser.add_argument("--threads", type=int, default=1, help="of torch, on both sides")
-    parser.add_argument("--busy-loops", nargs="+", type=int, default=[0, 2], help="a table for each number")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds of training per side and cell")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads on both sides")
+    parser.add_argument("--busy-loops", nargs="+", type=int, default=[0, 2], help="one table per number")
     args = parser.parse_args()
     th.set_num_threads(args.threads)
     for count in args.busy_loops:

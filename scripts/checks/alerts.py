@@ -1,12 +1,12 @@
-"""Do alerts fire when they should, and only then? Trains runs that are broken on purpose (broken_runs.py) and healthy
-ones (healthy_runs.py), and prints Markdown tables: for each rule the broken run, when it fired, and its false alarms on
-healthy runs.
+"""Checks that alerts fire when they should, and only then.
 
 python scripts/checks/alerts.py --seeds 2 --jobs 2
 python scripts/checks/alerts.py --rules kl_high kl_low --healthy "ppo_ext CartPole-v1, section" --seeds 1
-python scripts/checks/alerts.py --seeds 2 --again            # judge the recorded rows again, after a rule has changed
+python scripts/checks/alerts.py --seeds 2 --again            # evaluate the recorded rows again, after changing a rule
 
-The rows of each run are kept in the folder.
+Trains runs that are broken on purpose (broken_runs.py) and healthy ones (healthy_runs.py). Prints Markdown tables: for
+each rule, the broken run, when the rule fired, and its false alarms on healthy runs. The rows of each run are kept in
+the folder.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ def parse_args() -> argparse.Namespace:
         "--rules", nargs="*", default=list(RULES), choices=list(RULES), metavar="ID", help="rules to break"
     )
     parser.add_argument("--healthy", nargs="*", default=["*"], metavar="PATTERN", help="which healthy runs")
-    parser.add_argument("--again", action="store_true", help="judge recorded rows again, and train nothing")
+    parser.add_argument("--again", action="store_true", help="evaluate the recorded rows again without training")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds: 1, 2, …")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
     parser.add_argument("--folder", type=Path, default=Path("logs/alerts"), help="where rows and alerts go")

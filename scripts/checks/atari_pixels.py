@@ -1,9 +1,9 @@
-"""Compare the observations of the native Atari environment with those of the stock stack, from the same states.
+"""Compares the observations of the native Atari environment with those of SB3's wrappers, from the same states.
 
     python scripts/checks/atari_pixels.py Pong-v5 Breakout-v5
 
-Both play the same random actions from the same seed, with sticky actions and without no-ops at the start; rewards and
-ends of episodes are compared too. Differences are in grey levels, of 255.
+Both play the same random actions from the same seed, with sticky actions and without no-ops at the start. Rewards and
+episode ends are compared too. Differences are in grey levels, of 255.
 """
 
 from __future__ import annotations

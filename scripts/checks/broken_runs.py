@@ -1,4 +1,4 @@
-"""Trainings that are broken on purpose, one or more for each alert; see alerts.py."""
+"""Trainings that are broken on purpose, at least one for each alert; see alerts.py."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Show that KL early stopping, rollback and the adaptive learning rate hold the KL divergence where they promise.
+"""Checks that KL early stopping, rollback and the adaptive learning rate keep the KL divergence within their limits.
 
     python scripts/checks/kl_control.py --plot docs/images/kl_control.png
 
-Trains PPOExt on CartPole-v1 with a learning rate at which plain PPO overshoots, plain and with each of them, and
-measures the KL divergence that each update leaves, over its whole rollout.
+Trains PPOExt on CartPole-v1 with a learning rate that is too high for plain PPO: without any of them, and with each.
+Measures the KL divergence after each update, over its whole rollout.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n-timesteps", type=int, default=40_960, help="agent steps of each run")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each variant")
-    parser.add_argument("--plot", type=Path, help="where to put the picture")
+    parser.add_argument("--plot", type=Path, help="file for the picture")
     args = parser.parse_args()
     th.set_num_threads(1)
 

@@ -240,7 +240,7 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=math.inf, help="seconds of tests for each mutant")
     parser.add_argument("--only", nargs="+", default=[], metavar="ID")
     parser.add_argument("--survivors", type=Path, metavar="FILE", help="results of an earlier call")
-    parser.add_argument("--list", action="store_true", help="list the mutants of the packages, and end")
+    parser.add_argument("--list", action="store_true", help="list the mutants and exit")
     parser.add_argument("--output", type=Path, default=ROOT / "logs" / "mutants.jsonl")
     arguments = parser.parse_args()
     if arguments.list:

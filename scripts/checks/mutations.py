@@ -1,4 +1,4 @@
-"""The mutations that `mutants.py` tries: small mistakes, made in the source text at the place of a syntax node."""
+"""The mutations that `mutants.py` tries: small mistakes, made in the source text at a syntax node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw the objects of an observation over the game's screen: where each one is, and where it goes.
+"""Draws the objects in an observation over the game's screen, with their positions and velocities.
 
 python scripts/docs/draw_objects.py --env Pong-v5_objects --output docs/images/pong_objects.png
 """
@@ -73,7 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--env", default="Pong-v5_objects", help="environment id")
     parser.add_argument("--steps", type=int, default=49, help="agent steps to play first")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the game and of the actions")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the game and the actions")
     parser.add_argument("--output", default="docs/images/pong_objects.png", help="file to write")
     args = parser.parse_args()
 

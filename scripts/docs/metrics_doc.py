@@ -1,4 +1,4 @@
-"""Write docs/metrics.md from the catalogue of metrics.
+"""Writes docs/metrics.md from the catalogue of metrics.
 
 python scripts/docs/metrics_doc.py
 """

@@ -1,4 +1,4 @@
-"""Draws the live table of a short training as it stands on a terminal: docs/images/live_table.svg.
+"""Draws the live table of a short training as the terminal shows it: docs/images/live_table.svg.
 
 python scripts/docs/table_picture.py --output docs/images/live_table.svg
 """

@@ -1,10 +1,10 @@
-"""CartPole-v1 with PPO: where the cart stands with and without the centring shaper, at equal score.
+"""CartPole-v1 with PPO: the position of the cart with and without the centring shaper, at equal score.
 
 python scripts/results/cartpole_centring.py --seeds 3
 
-Both sides have the hyperparameters of `hyperparams/ppo_ext.yml`. The final agent plays episodes with its most likely
-actions in the environment without shaping: its raw score, and the mean distance |x| of the cart from the middle over
-all their steps (an episode ends at 2.4).
+Both sides use the hyperparameters in `hyperparams/ppo_ext.yml`. The final agent plays deterministic episodes without
+shaping. Prints its raw score and the mean distance |x| of the cart from the centre over all steps (an episode ends at
+2.4).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run(weight: float, seed: int, n_timesteps: int, n_episodes: int) -> tuple[fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weight", type=float, default=0.5, help="of the term `centring`")
+    parser.add_argument("--weight", type=float, default=0.5, help="weight of the `centring` term")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--n-timesteps", type=int, default=100_000)
     parser.add_argument("--eval-episodes", type=int, default=50)

@@ -1,9 +1,9 @@
-"""LunarLander-v3 in a storm: trained in it from the start, through rising winds, and in all winds at once.
+"""LunarLander-v3 in a storm: trained in it from the start, with rising winds, and in all winds at once.
 
     python scripts/results/curriculum.py --seeds 5 --jobs 2
 
-PPOExt with the hyperparameters of hyperparams/ppo_ext.yml. All variants train for the same number of steps and are
-evaluated in the storm, on the same episodes, a few times on the way.
+PPOExt with the hyperparameters in hyperparams/ppo_ext.yml. All variants train for the same number of steps and are
+evaluated in the storm, on the same episodes, several times during training.
 """
 
 from __future__ import annotations
@@ -185,12 +185,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n-timesteps", type=int, default=1_000_000, help="agent steps of each run")
     parser.add_argument("--seeds", type=int, default=5, help="runs of each variant")
-    parser.add_argument("--score", type=float, default=200.0, help="with which a stage of the curriculum is over")
-    parser.add_argument("--stage-share", type=float, default=0.15, help="of all steps, after which it is over anyway")
-    parser.add_argument("--evaluations", type=int, default=4, help="how often to evaluate in a training")
-    parser.add_argument("--eval-episodes", type=int, default=100, help="episodes of an evaluation")
+    parser.add_argument("--score", type=float, default=200.0, help="score at which a stage ends")
+    parser.add_argument(
+        "--stage-share", type=float, default=0.15, help="share of all steps after which a stage ends anyway"
+    )
+    parser.add_argument("--evaluations", type=int, default=4, help="evaluations per training")
+    parser.add_argument("--eval-episodes", type=int, default=100, help="episodes per evaluation")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
-    parser.add_argument("--verbose", type=int, default=0, help="1 tells when a stage is over")
+    parser.add_argument("--verbose", type=int, default=0, help="1 prints when a stage ends")
     args = parser.parse_args()
     runs = [Run(variant, seed, args) for seed in range(1, args.seeds + 1) for variant in VARIANTS]
     results = []

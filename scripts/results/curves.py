@@ -1,9 +1,9 @@
-"""Learning curves of PPOExt on its fast path beside SB3's PPO: same environments and hyperparameters, several seeds.
+"""Learning curves of PPOExt's fast path and of SB3's PPO: same environments and hyperparameters, several seeds.
 
 python scripts/results/curves.py --env CartPole-v1 --seeds 5 --plot docs/images/fast_curves.png
 
-Prints the mean episode reward over parts of the training, and how probable a difference of this size would be if both
-sides were the same (permutation test on the means over the whole training, over all ways to deal out the runs).
+Prints the mean episode reward in parts of the training, and the p-value of the difference: a permutation test on the
+means over the whole training, over all assignments of runs to sides.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--n-timesteps", type=int, default=100_000)
     parser.add_argument("--parts", type=int, default=10)
-    parser.add_argument("--plot", help="where to put a picture")
+    parser.add_argument("--plot", help="file for the picture")
     args = parser.parse_args()
     th.set_num_threads(1)
     curves: dict[str, list[np.ndarray]] = {side: [] for side in SIDES}

@@ -1,4 +1,4 @@
-"""Play the final model of a training run; what the scripts here share."""
+"""Plays the final model of a run; shared by the other scripts in this folder."""
 
 from __future__ import annotations
 

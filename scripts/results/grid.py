@@ -1,12 +1,12 @@
-"""Play trained agents on a grid of two parameters of their environment: a score for each cell.
+"""Plays trained agents on a grid of two environment parameters and prints a score for each cell.
 
-python scripts/results/grid.py --runs plain=logs/plain randomised=logs/randomised --env LunarLander-v3 \
+python scripts/results/grid.py --runs plain=logs/plain randomised=logs/randomised --env LunarLander-v3 \\
     --grid gravity=-12..-4:5 wind_power=0..20:5 --episodes 20 --plot grid.png
 
-A run is a log folder (RL Zoo's -f; its latest run of --algo is played) or the folder of one run
-(logs/ppo_ext/LunarLander-v3_1); several with commas between them, such as one for each seed, are put together. All
-play in the same environments: wrappers for domain randomisation of their training are left out, and what is neither on
-the grid nor --fixed is as the environment has it.
+A run is a log folder (RL Zoo's -f; the latest run of --algo is played) or the folder of one run
+(logs/ppo_ext/LunarLander-v3_1). Several runs separated by commas, such as one per seed, are pooled. All agents play in
+the same environments: domain randomisation from their training is left out, and parameters that are neither on the grid
+nor --fixed keep the environment's default.
 """
 
 from __future__ import annotations
@@ -134,11 +134,11 @@ def parse_args() -> argparse.Namespace:
         "--grid", nargs=2, type=_axis, required=True, metavar="NAME=LOW..HIGH:COUNT", help="or NAME=1,2"
     )
     parser.add_argument("--fixed", nargs="+", type=_fixed, default=[], metavar="NAME=VALUE", help="other parameters")
-    parser.add_argument("--episodes", type=int, default=20, help="in each cell, for each run")
+    parser.add_argument("--episodes", type=int, default=20, help="episodes per cell and run")
     parser.add_argument("--n-envs", type=int, default=20, help="environments to play them in")
     parser.add_argument("--seed", type=int, default=1000, help="seed of the episodes, the same in each cell")
     parser.add_argument("--stochastic", action="store_true", help="sample the actions")
-    parser.add_argument("--plot", help="where to put a picture")
+    parser.add_argument("--plot", help="file for the picture")
     args = parser.parse_args()
     names = [name for name, _ in args.runs]
     if len(set(names)) != len(names):

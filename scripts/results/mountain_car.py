@@ -1,10 +1,10 @@
-"""MountainCar-v0 with PPO: steps to a raw score of -110 with shaped rewards, with stacked frames, and with none of it.
+"""MountainCar-v0 with PPO: steps to a raw score of -110 with shaped rewards, with stacked frames, and with neither.
 
 python scripts/results/mountain_car.py --seeds 3 --plot docs/images/mountain_car.png
 
-All runs have the hyperparameters of `hyperparams/ppo_ext.yml`. Every `--eval-freq` steps the agent plays 20 episodes
-with its most likely actions, from the same 20 starts. Two such evaluations in a row whose mean raw score is -110 or
-better end the run: the step of the first of them is the result.
+All runs use the hyperparameters in `hyperparams/ppo_ext.yml`. Every `--eval-freq` steps the agent plays 20
+deterministic episodes from the same 20 starts. A run ends after two evaluations in a row with a mean raw score of -110
+or better; its result is the step of the first of them.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--max-steps", type=int, default=500_000)
     parser.add_argument("--eval-freq", type=int, default=10_000)
-    parser.add_argument("--plot", help="where to put a picture")
+    parser.add_argument("--plot", help="file for the picture")
     args = parser.parse_args()
     th.set_num_threads(1)
     curves: dict[str, list[list[tuple[int, float]]]] = {variant: [] for variant in args.variants}

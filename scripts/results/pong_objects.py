@@ -1,10 +1,10 @@
-"""Pong seen as objects, with sticky actions: from nothing to 18, in three trainings that go on from one another.
+"""Pong from objects, with sticky actions: three trainings, each continuing the previous one, to a score of 18.
 
 python scripts/results/pong_objects.py --seed 1 -f logs/pong_objects
 
-The first has the hyperparameters of hyperparams/ppo_ext.yml, where a ball sent back is worth 0.1. The second collects
-twice as much for each update, the third four times as much, with the game's own rewards alone. At the end the agent
-plays 25 episodes with its most likely actions.
+The first uses the hyperparameters in hyperparams/ppo_ext.yml, with a bonus of 0.1 for returning the ball. The second
+collects twice as many steps per update, the third four times as many, with the game's rewards only. At the end the
+agent plays 25 deterministic episodes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-f", "--folder", default="logs/pong_objects", help="where the runs go")
-    parser.add_argument("--episodes", type=int, default=25, help="to play at the end")
+    parser.add_argument("--episodes", type=int, default=25, help="episodes to play at the end")
     args = parser.parse_args()
     section = yaml.safe_load(hyperparams_file("ppo_ext").read_text(encoding="utf-8"))[ENV]
     agent: list[str] = []

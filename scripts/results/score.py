@@ -1,4 +1,4 @@
-"""Play a trained agent and say its score beside the environment's threshold: the last step of ``make train``.
+"""Plays a trained agent and prints its score and the environment's threshold: the last step of ``make train``.
 
 python scripts/results/score.py --algo ppo_ext --env CartPole-v1 -f logs/
 """
@@ -26,7 +26,7 @@ def main() -> None:
     verdict = (
         ""
         if threshold is None
-        else f" (solved from {threshold:g} on: {'yes' if score.mean >= threshold else 'not yet'})"
+        else f" ({'solved' if score.mean >= threshold else 'not solved yet'}: the threshold is {threshold:g})"
     )
     kind = "deterministic" if score.deterministic else "stochastic"
     print(f"\nScore: {score.mean:.1f} ± {score.std:.1f} over {args.n_episodes} {kind} episodes{verdict}")

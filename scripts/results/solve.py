@@ -1,13 +1,13 @@
-"""Train algorithms on environments with the real command, a few seeds each, and print their scores as a Markdown table.
+"""Trains algorithms on environments with RL Zoo's command, over several seeds, and prints a table of their scores.
 
-python scripts/results/solve.py --envs CartPole-v1 FrozenLake-v1 --algos reinforce a2c ppo --seeds 3 --eval-episodes 1000
+python scripts/results/solve.py --envs CartPole-v1 FrozenLake-v1 --algos reinforce a2c ppo --seeds 3
 
-Each algorithm trains with its own hyperparameter file. RL Zoo's files have no section for, say, FrozenLake-v1, and its
-untuned `default` is a weak opponent: `--conf ppo=hyperparams/ppo_ext.yml` or `--conf ppo:FrozenLake-v1=FILE` gives
-another file to an algorithm, everywhere or in one environment.
+Each algorithm trains with its own hyperparameter file. RL Zoo's files lack some environments, such as FrozenLake-v1,
+and its untuned `default` makes a weak baseline. `--conf ppo=hyperparams/ppo_ext.yml` gives an algorithm another file,
+`--conf ppo:FrozenLake-v1=FILE` does so for one environment.
 
-Runs that are in the folder already, finished and with the same hyperparameters and number of steps, are only evaluated
-again. Ctrl-C prints the table of what is done.
+Finished runs in the folder with the same hyperparameters and number of steps are only evaluated again. Ctrl-C prints
+the table so far.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--stochastic", action="store_true", help="sample the actions in evaluation")
     parser.add_argument("--folder", type=Path, default=Path("logs/solve"), help="where the runs go")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
-    parser.add_argument("--force", action="store_true", help="train again what is in the folder already")
+    parser.add_argument("--force", action="store_true", help="train again even if the folder has the run")
     return parser.parse_args()
 
 
