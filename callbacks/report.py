@@ -27,7 +27,7 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.run_folder import folder_of_training
 from sb3_ext.common.clean_text import mask_passwords
-from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
+from sb3_ext.common.option_readers import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
 from sb3_ext.metrics.sample_efficiency import reward_threshold, spec_of
 from sb3_ext.runs.files import replacing
 from sb3_ext.runs.record import TRAINING_FILE

@@ -12,8 +12,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from sb3_ext.common.arguments import read_flag, read_whole
 from sb3_ext.common.names import nearest
-from sb3_ext.common.options import read_flag, read_whole
 from sb3_ext.wrappers.observation_noise import with_zero
 from sb3_ext.wrappers.parameters import checked_keywords, parts_of, spaces_with_parts
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from gymnasium import spaces
 
+from sb3_ext.common.arguments import read_number
 from sb3_ext.common.names import check_keywords, nearest
-from sb3_ext.common.options import read_number
 
 __all__ = ["checked_keywords", "parts_of", "read_parts", "read_probability", "spaces_with_parts"]
 

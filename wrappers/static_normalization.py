@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import is_image_space
 
+from sb3_ext.common.arguments import read_flag, read_number
 from sb3_ext.common.names import nearest
-from sb3_ext.common.options import read_flag, read_number
 
 __all__ = ["ScaleObservations", "is_vector"]
 

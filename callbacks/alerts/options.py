@@ -23,7 +23,7 @@ from sb3_ext.callbacks.alerts.context import Look
 from sb3_ext.callbacks.alerts.rule import COMMON_NUMBERS, SEVERITIES, Rule
 from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.common.names import check_choice, check_keywords, nearest
-from sb3_ext.common.options import may_be_none, read_choice, read_finite, read_mapping, switched
+from sb3_ext.common.option_readers import may_be_none, read_choice, read_finite, read_mapping, switched
 
 if TYPE_CHECKING:
     from sb3_ext.callbacks.alerts.callback import Alerts

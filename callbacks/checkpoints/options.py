@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sb3_ext.common.options import Reader, may_be_none, read_flag, read_switch, read_whole
+from sb3_ext.common.option_readers import Reader, may_be_none, read_flag, read_switch, read_whole
 
 if TYPE_CHECKING:
     from sb3_ext.callbacks.checkpoints.callback import Checkpoints

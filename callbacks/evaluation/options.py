@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sb3_ext.common.options import Reader, read_choice, read_finite, read_flag, read_share, read_switch, read_whole
+from sb3_ext.common.option_readers import (
+    Reader,
+    read_choice,
+    read_finite,
+    read_flag,
+    read_share,
+    read_switch,
+    read_whole,
+)
 
 __all__ = ["EvaluationConfig", "config_of", "read_evaluation"]
 

@@ -38,7 +38,15 @@ from sb3_ext.callbacks.metrics.time_budget import TimeBudget
 from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
 from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
 from sb3_ext.common.env_diversity import env_diversity
-from sb3_ext.common.options import Reader, may_be_none, read_finite, read_flag, read_share, read_switch, read_texts
+from sb3_ext.common.option_readers import (
+    Reader,
+    may_be_none,
+    read_finite,
+    read_flag,
+    read_share,
+    read_switch,
+    read_texts,
+)
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency, reward_threshold
 from sb3_ext.runs.guard import Guard
 from sb3_ext.runs.rows import last_row, rows_of

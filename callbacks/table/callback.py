@@ -25,7 +25,7 @@ from sb3_ext.callbacks.table.plain import PlainLines
 from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.callbacks.table.state import Attribute, TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
-from sb3_ext.common.options import Reader, read_finite, read_flag, read_switch
+from sb3_ext.common.option_readers import Reader, read_finite, read_flag, read_switch
 from sb3_ext.runs.rows import Rows, last_row, rows_of, scalars
 
 __all__ = ["LiveTable", "Table", "TableConfig", "read_table"]

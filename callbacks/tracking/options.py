@@ -16,7 +16,15 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sb3_ext.common.options import Reader, may_be_none, read_choice, read_flag, read_number, read_switch, read_texts
+from sb3_ext.common.option_readers import (
+    Reader,
+    may_be_none,
+    read_choice,
+    read_flag,
+    read_number,
+    read_switch,
+    read_texts,
+)
 
 if TYPE_CHECKING:
     from sb3_ext.callbacks.tracking.callback import Tracking

@@ -1,182 +1,181 @@
-"""Values that are written in a config: read into what they mean, with an error that names the option."""
+"""Options as pydantic models: read from YAML or keywords, with all problems in one error, one line each.
+
+A topic's model inherits from :class:`Options`; :func:`read_options` and :func:`read_switch` read it.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, TypeVar
+import difflib
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
-import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
-from sb3_ext.common.names import check_choice, check_keywords
+from sb3_ext.common.arguments import to_integer, to_number
+from sb3_ext.common.names import nearest
 
 __all__ = [
-    "Reader",
-    "may_be_none",
-    "read_choice",
-    "read_finite",
-    "read_flag",
-    "read_mapping",
-    "read_number",
-    "read_share",
+    "Count",
+    "Fraction",
+    "Integer",
+    "Items",
+    "KeyValues",
+    "Number",
+    "Options",
+    "Strings",
+    "Switch",
+    "Text",
+    "read_keywords",
+    "read_options",
     "read_switch",
-    "read_texts",
-    "read_whole",
-    "switched",
 ]
 
-#: Is given the name of an option and what is written there
-Reader = Callable[[str, Any], Any]
 
-Config = TypeVar("Config")
+class Options(BaseModel):
+    """Base class of all options. Types are strict: ``every: true`` and ``process: "no"`` are errors."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+
+    #: Import path of the callback that takes these options, if there is one
+    callback: ClassVar[str] = ""
+
+    def make_callback(self, **kwargs: Any) -> Any:
+        """
+        :param kwargs: arguments of the callback other than its options
+        """
+        module, name = self.callback.rsplit(".", 1)
+        return getattr(import_module(module), name)(options=self, **kwargs)
 
 
-def read_number(option: str, written: Any) -> float:
+O = TypeVar("O", bound=Options)  # noqa: E741
+T = TypeVar("T")
+
+
+def _to_switch(raw: Any) -> Any:
+    if raw is None or raw is False:
+        return None
+    if raw is True:
+        return {}
+    if not isinstance(raw, (Mapping, Options)):
+        raise ValueError("must be true, false or a mapping of options")
+    return raw
+
+
+def _to_tuple(raw: Any) -> Any:
+    return tuple(raw) if isinstance(raw, list) else raw
+
+
+#: YAML reads ``1e5`` as a string and ``1.0e+5`` as a float: both are integers here, ``true`` is not
+Integer = Annotated[int, BeforeValidator(to_integer)]
+Count = Annotated[Integer, Field(ge=1)]
+Number = Annotated[float, BeforeValidator(to_number)]
+Fraction = Annotated[Number, Field(ge=0, le=1)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Items = Annotated[tuple[T, ...], BeforeValidator(_to_tuple)]
+#: A list of strings, or a single one
+Strings = Annotated[Items[Text], BeforeValidator(lambda raw: (raw,) if isinstance(raw, str) else raw)]
+#: A mapping with any keys; null for an empty one
+KeyValues = Annotated[dict[str, Any], BeforeValidator(lambda raw: {} if raw is None else raw)]
+#: true for all defaults, false or null for off, or a mapping
+Switch = Annotated[O | None, BeforeValidator(_to_switch)]
+
+
+def read_options(cls: type[O], raw: Any, where: str) -> O:
     """
-    :param option: name of the option, for the error
-    :param written: its value; YAML leaves ``1e-4`` as a string
-    :raises ValueError: when it is not a number
+    :param cls: the model
+    :param raw: a mapping, null for all defaults, or an instance
+    :param where: path of these options, for errors
+    :raises TypeError: when keys are unknown or missing
+    :raises ValueError: when values are not allowed
     """
     try:
-        if not isinstance(written, (bool, np.bool_)):
-            return float(written)
-    except (TypeError, ValueError):
-        pass
-    raise ValueError(f"{option}={written!r} must be a number.")
+        return cls.model_validate({} if raw is None else raw)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+    lines = [_describe(cls, problem, where) for problem in problems]
+    only_names = all(problem["type"] in ("extra_forbidden", "missing") for problem in problems)
+    raise (TypeError if only_names else ValueError)("\n".join(lines))
 
 
-def read_finite(option: str, written: Any, at_least: float = -math.inf) -> float:
+def read_switch(cls: type[O], raw: Any, where: str) -> O | None:
     """
-    :param option: name of the option, for the error
-    :param written: its value
-    :param at_least: the least it may be
-    :raises ValueError: when it is less, NaN or infinite
+    :param raw: true for all defaults, false or null for off, or what :func:`read_options` takes
+    :return: ``None`` when it is off
     """
-    number = read_number(option, written)
-    if not math.isfinite(number) or number < at_least:
-        limit = "" if at_least == -math.inf else f", at least {at_least:g}"
-        raise ValueError(f"{option}={written!r} must be a finite number{limit}.")
-    return number
+    try:
+        raw = _to_switch(raw)
+    except ValueError as error:
+        raise ValueError(f"{where}={raw!r} {error} ({', '.join(cls.model_fields)}).") from None
+    return None if raw is None else read_options(cls, raw, where)
 
 
-def read_whole(option: str, written: Any, at_least: int = 1) -> int:
+def read_keywords(cls: type[O], options: O | None, keywords: Mapping[str, Any], owner: object) -> O:
     """
-    :param option: name of the option, for the error
-    :param written: its value; YAML reads ``1e5`` as a text, and ``1.0e+5`` as a float
-    :param at_least: the least it may be
-    :raises ValueError: when it is less, or no whole number
+    The options of a callback, which takes either the model or its fields as keywords.
+
+    :param owner: the callback, for errors
     """
-    number = read_finite(option, written)
-    if number < at_least or not number.is_integer():
-        raise ValueError(f"{option}={written!r} must be a whole number, at least {at_least}.")
-    return int(number)
+    name = type(owner).__name__
+    if options is not None and keywords:
+        raise TypeError(f"{name}: give either options or {', '.join(keywords)}, not both.")
+    return read_options(cls, keywords if options is None else options, name)
 
 
-def read_share(option: str, written: Any) -> float:
-    """
-    :param option: name of the option, for the error
-    :param written: its value
-    :raises ValueError: when it is not from 0 to 1
-    """
-    share = read_finite(option, written)
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"{option}={written!r} must be a share, from 0 to 1.")
-    return share
+#: What a value must be, by the type of pydantic's error
+_ALLOWED = {
+    "bool_type": "must be true or false (without quotes in YAML)",
+    "dict_type": "must be a mapping",
+    "finite_number": "must be a finite number",
+    "greater_than": "must be above {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "model_type": "must be a mapping of options",
+    "string_pattern_mismatch": "must match {pattern}",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must not be empty",
+    "string_type": "must be a string",
+    "too_short": "must not be empty",
+    "tuple_type": "must be a list",
+}
 
 
-def read_flag(option: str, written: Any) -> bool:
-    """
-    :param option: name of the option, for the error
-    :param written: its value; the string "no" would count as true
-    :raises ValueError: when it is not true or false
-    """
-    if not isinstance(written, (bool, np.bool_)):
-        raise ValueError(f"{option}={written!r} must be True or False (in YAML without quotes).")
-    return bool(written)
+def _describe(cls: type[Options], problem: Any, where: str) -> str:
+    """Path, value, what is allowed, and the nearest known name."""
+    kind, location, raw, context = problem["type"], problem["loc"], problem["input"], problem.get("ctx", {})
+    if kind in ("extra_forbidden", "missing"):
+        *location, name = location
+        path = _path(where, location)
+        if kind == "missing":
+            return f"{path} needs {name}."
+        return f"{path} has no option {name!r}: {nearest(str(name), _model_at(cls, location).model_fields)}"
+    path = _path(where, location)
+    if kind == "literal_error":
+        close = difflib.get_close_matches(str(raw), re.findall(r"'([^']+)'", context["expected"]), n=1, cutoff=0.5)
+        hint = f": did you mean {close[0]!r}?" if close else "."
+        return f"{path}={raw!r} must be {context['expected']}{hint}"
+    if kind == "value_error":
+        said = str(context["error"]).removesuffix(".")
+        # Of several options together: each of them is in the message
+        return f"{path}: {said}." if isinstance(raw, (Mapping, tuple)) else f"{path}={raw!r} {said}."
+    allowed = _ALLOWED[kind].format(**context) if kind in _ALLOWED else problem["msg"]
+    return f"{path}={raw!r} {allowed}."
 
 
-def read_choice(option: str, written: Any, allowed: Collection[str]) -> str:
-    """
-    :param option: name of the option, for the error
-    :param written: its value
-    :param allowed: the values it may have
-    :raises ValueError: when it has another one
-    """
-    check_choice(option, written, allowed)
-    return written
+def _path(where: str, location: Any) -> str:
+    return ": ".join([where, *(str(part + 1) if isinstance(part, int) else str(part) for part in location)])
 
 
-def read_texts(option: str, written: Any, longest: int, what: str = "a list of texts") -> tuple[str, ...]:
-    """
-    :param option: name of the option, for the error
-    :param written: its value: a list, or one text alone
-    :param longest: how many letters each may have
-    :param what: what it must be, for the error
-    :raises ValueError: when it is anything else
-    """
-    texts = [written] if isinstance(written, str) else written
-    if not isinstance(texts, Sequence) or not all(isinstance(text, str) and 0 < len(text) <= longest for text in texts):
-        raise ValueError(f"{option}={written!r} must be {what}, with at most {longest} letters each.")
-    return tuple(texts)
+def _model_at(cls: type[Options], location: Any) -> type[Options]:
+    for part in location:
+        if part in cls.model_fields:
+            cls = _model_in(cls.model_fields[part].annotation) or cls
+    return cls
 
 
-def read_mapping(where: str, written: Any) -> dict[str, Any]:
-    """
-    :param where: what to call it in the error
-    :param written: keys with values; ``None``, as YAML reads a key with nothing after it, for none
-    :raises ValueError: when it is something else
-    """
-    if written is None:
-        return {}
-    if not isinstance(written, Mapping):
-        raise ValueError(f"{where}: {written!r} must be keys with values.")
-    return dict(written)
-
-
-def may_be_none(read: Reader) -> Reader:
-    """
-    :param read: reads a value
-    :return: what leaves ``None`` as it is, and reads everything else so
-    """
-    return lambda option, written: None if written is None else read(option, written)
-
-
-def switched(written: Any, config: type[Config], where: str, example: str) -> Config | dict[str, Any] | None:
-    """
-    :param written: ``true`` for all defaults, ``false`` for off, or options
-    :param config: makes the defaults
-    :param where: what to call it in errors, such as ``report:``
-    :param example: an option with its value, for the error, such as ``plots: false``
-    :return: the config; ``None`` when it is off; options that are to be read
-    :raises ValueError: when it is something else
-    """
-    if written is None or written is False:
-        return None
-    if isinstance(written, config):
-        return written
-    if written is True:
-        return config()
-    if not isinstance(written, Mapping):
-        raise ValueError(f"{where} {written!r} must be true, false, or keys with values, such as {{{example}}}.")
-    return dict(written)
-
-
-def read_switch(
-    written: Any, config: type[Config], readers: Mapping[str, Reader], where: str, example: str
-) -> Config | None:
-    """
-    :param written: ``true`` for all defaults, ``false`` for off, or options
-    :param config: a dataclass with these options
-    :param readers: for each of its fields, what reads it
-    :param where: what to call it in errors, such as ``report:``
-    :param example: an option with its value, for the error, such as ``plots: false``
-    :return: the options; ``None`` when it is off
-    :raises TypeError: when an option is not known
-    :raises ValueError: when a value is not possible
-    """
-    found = switched(written, config, where, example)
-    if not isinstance(found, dict):
-        return found
-    check_keywords(where, found, [field.name for field in fields(config)])  # type: ignore[arg-type]
-    return config(**{name: readers[name](f"{where} {name}", value) for name, value in found.items()})
+def _model_in(annotation: Any) -> type[Options] | None:
+    """The model inside ``Model | None``, ``tuple[Model, ...]`` and the like."""
+    if isinstance(annotation, type) and issubclass(annotation, Options):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)

@@ -32,10 +32,10 @@ from stable_baselines3.common.torch_layers import (
 )
 from torch import nn
 
+from sb3_ext.common.arguments import read_flag, read_number
 from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
 from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
-from sb3_ext.common.options import read_flag, read_number
 
 __all__ = ["LSTM_POLICIES", "MASKABLE_POLICIES", "POLICIES", "PolicyOptions", "resolve_policy_kwargs"]
 

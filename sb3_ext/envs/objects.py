@@ -10,8 +10,8 @@ from ale_py.env import AtariEnv
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
+from sb3_ext.common.arguments import read_flag
 from sb3_ext.common.names import check_choice, extends
-from sb3_ext.common.options import read_flag
 from sb3_ext.envs.object_games import OBJECT_GAMES
 from sb3_ext.envs.object_reader import ObjectReader
 

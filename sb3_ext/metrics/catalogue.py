@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
+from sb3_ext.common.arguments import read_flag
 from sb3_ext.common.names import check_choice, check_keywords
-from sb3_ext.common.options import read_flag
 
 __all__ = [
     "INFERRED_BOUNDS",

@@ -18,9 +18,9 @@ from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, 
 from stable_baselines3.common.utils import explained_variance, update_learning_rate
 
 from sb3_ext.common.algorithm import ExtAlgorithm
+from sb3_ext.common.arguments import read_flag, read_number
 from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.names import check_choice
-from sb3_ext.common.options import read_flag, read_number
 from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, in_order, rollout_kl
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.critic_process import CriticProcessFailed

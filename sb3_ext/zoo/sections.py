@@ -14,9 +14,9 @@ import yaml
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 
+from sb3_ext.common.arguments import read_number
 from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
-from sb3_ext.common.options import read_number
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.zoo.registry import STOCK_TWIN
 

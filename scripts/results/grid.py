@@ -25,8 +25,8 @@ from rl_zoo3 import ALGOS
 from rl_zoo3.utils import get_class_by_name
 from stable_baselines3.common.utils import set_random_seed
 
+from sb3_ext.common.arguments import read_number
 from sb3_ext.common.names import nearest
-from sb3_ext.common.options import read_number
 from sb3_ext.runs.play.grid import GridScores, evaluate_grid, parse_axis, plot_grids, pooled
 from sb3_ext.wrappers.randomization.known_envs import DomainRandomization, randomization_for
 

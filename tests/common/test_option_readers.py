@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from sb3_ext.common.options import (
+from sb3_ext.common.option_readers import (
     may_be_none,
     read_choice,
     read_finite,

@@ -23,7 +23,7 @@ from typing import Any
 import gymnasium as gym
 
 from sb3_ext.common.names import check_choice, check_keywords
-from sb3_ext.common.options import read_finite, read_mapping, read_whole
+from sb3_ext.common.option_readers import read_finite, read_mapping, read_whole
 from sb3_ext.wrappers.env_variants import EnvVariant, read_variant
 
 __all__ = ["Back", "CurriculumConfig", "Next", "Plateau", "Stage", "read_curriculum"]

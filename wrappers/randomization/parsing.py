@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sb3_ext.common.arguments import read_number
 from sb3_ext.common.names import nearest
-from sb3_ext.common.options import read_number
 from sb3_ext.wrappers.randomization.distributions import (
     Choice,
     Distribution,

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.common.options import read_flag
+from sb3_ext.common.arguments import read_flag
 from sb3_ext.wrappers.shaping.state_cells import StateCells
 from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
 

@@ -16,8 +16,8 @@ from gymnasium.utils import RecordConstructorArgs
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.monitor import Monitor
 
+from sb3_ext.common.arguments import read_number
 from sb3_ext.common.names import check_keywords, nearest
-from sb3_ext.common.options import read_number
 from sb3_ext.wrappers.episode_report import EPISODE_KEY, report
 
 __all__ = ["RewardTerms", "Step"]

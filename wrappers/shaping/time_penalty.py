@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 
-from sb3_ext.common.options import read_number
+from sb3_ext.common.arguments import read_number
 from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
 
 __all__ = ["TimePenalty"]

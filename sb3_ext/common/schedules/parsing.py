@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from sb3_ext.common.arguments import read_number
 from sb3_ext.common.names import check_choice, nearest
-from sb3_ext.common.options import read_number
 from sb3_ext.common.schedules.kinds import SHAPES, Constant, Curve, LinearToZero, Points, Schedule
 
 __all__ = ["parse_schedule"]

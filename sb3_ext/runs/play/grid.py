@@ -13,7 +13,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.common.options import read_number
+from sb3_ext.common.arguments import read_number
 
 __all__ = ["Axis", "GridScores", "evaluate_grid", "parse_axis", "plot_grids", "pooled"]
 
