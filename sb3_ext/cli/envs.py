@@ -94,9 +94,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _names_of(algo: str) -> set[str]:
     """Where our file has no section for an environment, RL Zoo's for the stock algorithm is used."""
-    from sb3_ext.zoo.registry import STOCK_TWIN
+    from sb3_ext.zoo.registry import STOCK_EQUIVALENT
 
-    return {algo, STOCK_TWIN.get(algo, algo)}
+    return {algo, STOCK_EQUIVALENT.get(algo, algo)}
 
 
 def _tuned_for(algo: str, entries: Sequence[EnvEntry]) -> list[EnvEntry]:

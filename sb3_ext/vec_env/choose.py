@@ -103,18 +103,18 @@ def _make_cartpole(config: EnvConfig, monitor_dir: str | None) -> Callable[..., 
     return make
 
 
-def choose_processes(wish: str, n_envs: int, make_env: Callable[[], gym.Env]) -> VecEnvChoice:
+def choose_processes(requested: str, n_envs: int, make_env: Callable[[], gym.Env]) -> VecEnvChoice:
     """
-    :param wish: ``auto``, or one of the others that ``ext: vec_env`` may be
+    :param requested: ``auto``, or one of the others that ``ext: vec_env`` may be
     :param n_envs: number of environments
     :param make_env: makes one, to see how long a step takes
     """
-    if wish == "dummy":
+    if requested == "dummy":
         return VecEnvChoice(DummyVecEnv, "one process")
-    if wish == "subproc":
+    if requested == "subproc":
         return VecEnvChoice(SubprocVecEnv, "a process for each environment")
     n_cores = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, n_envs)
-    if wish == "auto" and not (n_cores > 1 and _cores_are_faster(make_env, n_envs, n_cores)):
+    if requested == "auto" and not (n_cores > 1 and _cores_are_faster(make_env, n_envs, n_cores)):
         return VecEnvChoice(DummyVecEnv, "one process")
     return VecEnvChoice(_make_multicore, f"{n_cores} processes")
 
@@ -208,13 +208,13 @@ class VecEnvChooser:
     Chooses for all environments of a run, and says once what it chose.
 
     :param native: whether native versions may be used
-    :param wish: ``ext: vec_env``
+    :param requested: ``ext: vec_env``
     :param verbose: whether to say anything
     """
 
-    def __init__(self, native: bool, wish: str, verbose: int) -> None:
+    def __init__(self, native: bool, requested: str, verbose: int) -> None:
         self._native = native
-        self._wish = wish
+        self._requested = requested
         self._verbose = verbose
         self._processes: VecEnvChoice | None = None
         self._said: set[str] = set()
@@ -235,7 +235,7 @@ class VecEnvChooser:
         if found is not None:
             self._say(f"Not the native version of {config.env_id}: {found}")
         if self._processes is None:
-            self._processes = choose_processes(self._wish, n_envs, make_env)
+            self._processes = choose_processes(self._requested, n_envs, make_env)
         self._say(f"Environments: in {self._processes.name}")
         return self._processes
 

@@ -1,9 +1,6 @@
-"""The seam with RL Zoo: what it must be told so that its own commands know this package.
+"""The seam with RL Zoo: makes its own commands know this package. Nothing else in the package imports RL Zoo.
 
-One file a seam: ``registry`` (algorithms), ``samplers`` (Optuna), ``experiment`` (hyperparameter files, errors),
-``normalization`` (statistics of best models and checkpoints), ``played_envs`` (what ``enjoy`` plays), ``hub`` (Hugging
-Face), ``commands`` and ``ffmpeg`` (what its commands lack), and ``seams``, which says when each is applied. Nothing
-else in the package imports RL Zoo.
+``seams`` says which patch is applied when; each patch is a function that names the upstream problem it answers.
 """
 
 __all__ = ["register"]
@@ -13,7 +10,7 @@ def register() -> None:
     """
     Make RL Zoo know our algorithms, hyperparameter files, Optuna samplers and environment ids.
 
-    The autoload hook does this by itself when RL Zoo is imported; call it where the hook is switched off
+    The autoload hook does this when RL Zoo is imported. Call it where the hook is switched off
     (``SB3_EXT_AUTOLOAD=0``) or can't work (a zipped or vendored install). Calling it again changes nothing.
     """
     from sb3_ext.zoo import seams

@@ -1,7 +1,4 @@
-"""RL Zoo's ExperimentManager, extended for our algorithms; with stock ones it does nothing of its own.
-
-Importing this module puts the class where RL Zoo's commands look for it.
-"""
+"""RL Zoo's ExperimentManager, extended for our algorithms and the ``ext:`` key. Without them it adds nothing."""
 
 from __future__ import annotations
 
@@ -36,16 +33,22 @@ from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, relea
 from sb3_ext.vec_env.choose import EnvConfig, VecEnvChoice, VecEnvChooser
 from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training
+from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking, masked
-from sb3_ext.zoo.env_factory import env_factory
-from sb3_ext.zoo.normalization import statistics_or_warning
 from sb3_ext.zoo.options import OUR_DEFAULTS, read_options
+from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
+from sb3_ext.zoo.seams import replace_in_rl_zoo
 from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8, stock_hyperparams_file
 from sb3_ext.zoo.trials import read_trial
 
-__all__ = ["ExtExperimentManager"]
+__all__ = ["ExtExperimentManager", "patch_experiment_manager"]
+
+
+def patch_experiment_manager() -> None:
+    """RL Zoo has no setting for the class that reads its configs: put ours where its commands look for it."""
+    replace_in_rl_zoo(ExperimentManager, ExtExperimentManager)
 
 
 class ExtExperimentManager(ExperimentManager):
@@ -148,7 +151,7 @@ class ExtExperimentManager(ExperimentManager):
         if self._uses_options and not self.optimize_hyperparameters:
             is_tracked = bool(getattr(self.args, "track", False))
             env_id = self.env_name.gym_id
-            make_env = partial(env_factory, self)
+            make_env = partial(env_factory.env_factory, self)
             run = RunContext(self.save_path, self.algo, env_id, max(save_freq, 0), is_tracked, self.verbose, make_env)
             self.callbacks = extended(self.callbacks, self._options, run)
             self.callbacks.insert(0, SaveFirst(self._save_once, self.callbacks[0]))
@@ -208,12 +211,12 @@ class ExtExperimentManager(ExperimentManager):
     def _preprocess_hyperparams(self, hyperparams: dict[str, Any]) -> Any:
         self._uses_options = self._is_ours or "ext" in hyperparams
         self._options = read_options(hyperparams.pop("ext", None), OUR_DEFAULTS if self._is_ours else None)
-        wish = self._options.vec_env
+        requested = self._options.vec_env
         curriculum = self._options.curriculum
-        native = self._options.native and wish == "auto" and curriculum is None and not self._options.members
-        if wish == "auto" and self.optimize_hyperparameters:
-            wish = "dummy"  # trials run side by side, and need no processes of their own
-        self._chooser = VecEnvChooser(native, wish, self.verbose)
+        native = self._options.native and requested == "auto" and curriculum is None and not self._options.members
+        if requested == "auto" and self.optimize_hyperparameters:
+            requested = "dummy"  # trials run side by side and need no processes of their own
+        self._chooser = VecEnvChooser(native, requested, self.verbose)
         ours: list[Any] = []
         if curriculum is not None:
             ours.append(curriculum.callback_entry(0 if self.optimize_hyperparameters else self.verbose))
@@ -326,14 +329,3 @@ class ExtExperimentManager(ExperimentManager):
         if not self._is_ours:
             return super().load_trial(storage, study_name, trial_id, convert)
         return read_trial(super().load_trial, self.algo, storage, study_name, trial_id, convert)
-
-
-def _replace_everywhere() -> None:
-    """Also in modules that imported the stock class by name before this one was loaded."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("rl_zoo3.") or name == "__main__":
-            if getattr(module, "ExperimentManager", None) is ExperimentManager:
-                module.ExperimentManager = ExtExperimentManager  # type: ignore[attr-defined]
-
-
-_replace_everywhere()

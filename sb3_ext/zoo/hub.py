@@ -1,7 +1,7 @@
-"""Mends RL Zoo's upload to and download from the Hugging Face Hub, for stock algorithms too.
+"""Repairs RL Zoo's upload to and download from the Hugging Face Hub, for stock algorithms too.
 
-Releases of ``sb3-team-hf-integration`` and ``huggingface_hub`` broke them. Each function supplies only what is missing,
-and does nothing with releases that have it.
+Releases of ``sb3-team-hf-integration`` and ``huggingface_hub`` broke them. Each patch adds only what is missing,
+and does nothing where a release has it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from requests.exceptions import HTTPError
 from sb3_ext.zoo.registry import ALGORITHMS
 
 __all__ = [
-    "let_cards_name_this_package",
-    "let_optional_files_be_missing",
-    "let_upload_survive_video",
-    "provide_generate_metadata",
+    "patch_generate_metadata",
+    "patch_missing_files",
+    "patch_model_card",
+    "patch_replay_video",
 ]
 
-#: Without the variable, the download refuses to start
-_CAUTION = """# TRUST_REMOTE_CODE lets the download run code of whoever published it: only set it for people you trust
+#: The download refuses to start without the variable
+_CAUTION = """# TRUST_REMOTE_CODE lets the download run code from its publisher: only set it for people you trust
 TRUST_REMOTE_CODE=True """
 # An import statement would give the function of the same name, which hides the module in its package.
 hub_upload: Any = import_module("huggingface_sb3.push_to_hub")
 
 
-def provide_generate_metadata() -> None:
-    """RL Zoo imports ``generate_metadata``; since 3.2 it has an underscore, and gives an object instead of a dict."""
+def patch_generate_metadata() -> None:
+    """RL Zoo imports ``generate_metadata``. Since 3.2 it has an underscore and returns an object, not a dict."""
     if hasattr(hub_upload, "generate_metadata"):
         return
 
@@ -43,14 +43,14 @@ def provide_generate_metadata() -> None:
     hub_upload.generate_metadata = generate_metadata
 
 
-def let_cards_name_this_package() -> None:
-    """RL Zoo's model card tells its reader to install RL Zoo, which alone can't load an agent of ours."""
+def patch_model_card() -> None:
+    """RL Zoo's model card says to install RL Zoo, which alone can't load our agents."""
     metadata_save = repocard.metadata_save
     if hasattr(metadata_save, "__wrapped__"):
         return
 
     @functools.wraps(metadata_save)
-    def save_metadata_and_mend_card(local_path: str | Path, data: dict[str, Any]) -> None:
+    def save_metadata_and_edit_card(local_path: str | Path, data: dict[str, Any]) -> None:
         if data["model-index"][0]["name"] in {class_name for _, class_name in ALGORITHMS.values()}:
             card = Path(local_path)
             text = card.read_text(encoding="utf-8").replace("pip install rl_zoo3", "pip install sb3-ext")
@@ -59,12 +59,12 @@ def let_cards_name_this_package() -> None:
             data = {**data, "tags": [*data["tags"], "sb3-ext"]}
         metadata_save(local_path, data)
 
-    repocard.metadata_save = save_metadata_and_mend_card
+    repocard.metadata_save = save_metadata_and_edit_card
 
 
-def let_upload_survive_video() -> None:
+def patch_replay_video() -> None:
     """
-    ``_generate_replay`` catches errors while it plays, but not while it sets up the recorder, and doesn't look whether
+    ``_generate_replay`` catches errors while it plays, but not while it sets up the recorder, and doesn't check whether
     ffmpeg made the video.
     """
     generate_replay = hub_upload._generate_replay
@@ -76,14 +76,15 @@ def let_upload_survive_video() -> None:
         model: Any, eval_env: Any, video_length: int, is_deterministic: bool, local_path: Path
     ) -> None:
         video = Path(local_path, "replay.mp4")
-        video.unlink(missing_ok=True)  # came from the Hub, and shows an earlier agent
+        video.unlink(missing_ok=True)  # downloaded from the Hub: it shows an earlier agent
         reason = "see the messages above"
         try:
             generate_replay(model, eval_env, video_length, is_deterministic, local_path)
+        # Any recorder, environment or codec may fail here, and the model is worth uploading without a video
         except Exception as error:
             reason = repr(error)
         if not video.exists():
-            hub_upload.msg.fail(f"No replay video, the upload goes on without it: {reason}")
+            hub_upload.msg.fail(f"No replay video, uploading without it: {reason}")
 
     hub_upload._generate_replay = generate_replay_or_go_on
 
@@ -92,15 +93,15 @@ class _MissingFile(HTTPError):
     """What RL Zoo expects when a file is not in a repository."""
 
 
-def let_optional_files_be_missing() -> None:
+def patch_missing_files() -> None:
     """
-    RL Zoo asks for normalisation statistics and catches ``requests``' error when there are none; the client no longer
-    uses ``requests``, and its own error would end the download.
+    RL Zoo asks for normalisation statistics and catches the error of ``requests`` when there are none. The client no
+    longer uses ``requests``, so its own error would end the download.
     """
     load_from_hub = huggingface_sb3.load_from_hub
     if hasattr(load_from_hub, "__wrapped__") or issubclass(EntryNotFoundError, HTTPError):
         return
-    # Not its base class: that one is also raised when the Hub can't be asked, and says nothing about the file.
+    # Not its base class, which is also raised when the Hub can't be reached
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
     @functools.wraps(load_from_hub)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
 
-__all__ = ["ALGORITHMS", "STOCK_TWIN", "register_algorithms"]
+__all__ = ["ALGORITHMS", "STOCK_EQUIVALENT", "register_algorithms"]
 
 #: ``--algo`` name: where its class is.
 ALGORITHMS = {
@@ -20,7 +20,7 @@ ALGORITHMS = {
 }
 
 #: Algorithms that train like a stock one unless told otherwise, and so can use its tuned hyperparameters.
-STOCK_TWIN = {"a2c_ext": "a2c", "ppo_ext": "ppo", "ppo_lstm_ext": "ppo_lstm", "ppo_mask_ext": "ppo"}
+STOCK_EQUIVALENT = {"a2c_ext": "a2c", "ppo_ext": "ppo", "ppo_lstm_ext": "ppo_lstm", "ppo_mask_ext": "ppo"}
 
 
 def register_algorithms() -> None:

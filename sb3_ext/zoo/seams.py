@@ -1,6 +1,6 @@
-"""Which seam is applied when.
+"""Every change to RL Zoo, and when it is made. Each patch says in its docstring which upstream problem it answers.
 
-``sb3_ext._autoload`` has the names of RL Zoo's modules too: it can't afford to import this one.
+``sb3_ext._autoload`` lists the same modules: it can't afford to import this one.
 """
 
 from __future__ import annotations
@@ -8,22 +8,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
-__all__ = ["apply", "apply_all"]
-
-
-def _register_algorithms() -> None:
-    from sb3_ext.zoo import commands, registry
-
-    registry.register_algorithms()
-    commands.suggest_algorithm(sys.orig_argv)
+__all__ = ["apply", "apply_all", "replace_in_rl_zoo"]
 
 
 def _extend_utils() -> None:
-    from sb3_ext.zoo import normalization
+    from sb3_ext.zoo import commands, playing, registry
 
-    _register_algorithms()
-    normalization.load_statistics_of_the_model()
+    registry.register_algorithms()
+    commands.suggest_algorithm(sys.orig_argv)
+    playing.patch_playing()
 
 
 def _register_environments() -> None:
@@ -36,29 +31,31 @@ def _register_samplers() -> None:
     samplers.register_samplers()
 
 
-def _replace_experiment_manager() -> None:
-    import_module("sb3_ext.zoo.experiment")
+def _patch_experiment_manager() -> None:
+    from sb3_ext.zoo import experiment
+
+    experiment.patch_experiment_manager()
 
 
-def _mend_upload() -> None:
+def _patch_upload() -> None:
     from sb3_ext.zoo import ffmpeg, hub
 
-    hub.provide_generate_metadata()
-    hub.let_cards_name_this_package()
-    hub.let_upload_survive_video()
+    hub.patch_generate_metadata()
+    hub.patch_model_card()
+    hub.patch_replay_video()
     ffmpeg.provide_ffmpeg()
 
 
-def _mend_download() -> None:
+def _patch_download() -> None:
     from sb3_ext.zoo import hub
 
-    hub.let_optional_files_be_missing()
+    hub.patch_missing_files()
 
 
-def _mend_children() -> None:
+def _patch_child_commands() -> None:
     from sb3_ext.zoo import commands, ffmpeg
 
-    commands.run_children_with_this_python()
+    commands.patch_child_commands()
     ffmpeg.provide_ffmpeg()
 
 
@@ -66,11 +63,11 @@ _SEAMS: dict[tuple[str, str], Callable[[], None]] = {
     ("after", "rl_zoo3.utils"): _extend_utils,
     ("after", "rl_zoo3.import_envs"): _register_environments,
     ("after", "rl_zoo3.hyperparams_opt"): _register_samplers,
-    ("after", "rl_zoo3.exp_manager"): _replace_experiment_manager,
-    ("before", "rl_zoo3.load_from_hub"): _mend_download,
-    ("before", "rl_zoo3.push_to_hub"): _mend_upload,
-    ("before", "rl_zoo3.benchmark"): _mend_children,
-    ("before", "rl_zoo3.record_training"): _mend_children,
+    ("after", "rl_zoo3.exp_manager"): _patch_experiment_manager,
+    ("before", "rl_zoo3.load_from_hub"): _patch_download,
+    ("before", "rl_zoo3.push_to_hub"): _patch_upload,
+    ("before", "rl_zoo3.benchmark"): _patch_child_commands,
+    ("before", "rl_zoo3.record_training"): _patch_child_commands,
 }
 
 
@@ -83,10 +80,18 @@ def apply(when: str, module: str) -> None:
 
 
 def apply_all() -> None:
-    """Apply what a program that uses RL Zoo as a library needs; its modules may be loaded already or not."""
-    _mend_download()
-    _mend_upload()
+    """Apply what a program that uses RL Zoo as a library needs, whether its modules are loaded or not."""
+    _patch_download()
+    _patch_upload()
     for when, module in _SEAMS:
         if when == "after":
             import_module(module)
             apply(when, module)
+
+
+def replace_in_rl_zoo(original: Any, replacement: Any) -> None:
+    """Replace a function or a class, also in modules of RL Zoo that have imported it by name."""
+    name = original.__name__
+    for module_name, module in list(sys.modules.items()):
+        if module_name.split(".")[0] in ("rl_zoo3", "__main__") and getattr(module, name, None) is original:
+            setattr(module, name, replacement)

@@ -18,7 +18,7 @@ from sb3_ext.common.arguments import read_number
 from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
 from sb3_ext.hyperparams import hyperparams_file
-from sb3_ext.zoo.registry import STOCK_TWIN
+from sb3_ext.zoo.registry import STOCK_EQUIVALENT
 
 __all__ = ["check_section", "file_with_section", "files_in_utf8", "stock_hyperparams_file"]
 
@@ -62,7 +62,7 @@ def file_with_section(config: str, algo: str, env_id: str, is_atari: bool) -> st
 
 def _file_of_twin(config: str, algo: str, env_id: str) -> str | None:
     """RL Zoo's tuned section for the stock algorithm, where our own file has none."""
-    twin = STOCK_TWIN.get(algo)
+    twin = STOCK_EQUIVALENT.get(algo)
     if twin is None or config != str(hyperparams_file(algo)):
         return None
     twin_file = stock_hyperparams_file(twin)

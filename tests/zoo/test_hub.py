@@ -21,7 +21,7 @@ from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.vec_env import DummyVecEnv
 from zoo_in_process import train
 
-from sb3_ext.zoo.hub import hub_upload, let_upload_survive_video
+from sb3_ext.zoo.hub import hub_upload, patch_replay_video
 
 ENV = "CartPole-v1"
 REPO = f"me/ppo_ext-{ENV}"
@@ -140,7 +140,7 @@ def test_a_stock_agent_can_be_pushed(hub, stock_upload):
 
 
 def test_an_upload_goes_on_without_a_video_and_tells(hub, stock_upload):
-    assert "No replay video, the upload goes on without it" in stock_upload
+    assert "No replay video, uploading without it" in stock_upload
     assert "render_mode must be 'rgb_array'" in stock_upload
     assert f"ppo-{ENV}.zip" in hub.repos[STOCK_REPO]
 
@@ -148,11 +148,11 @@ def test_an_upload_goes_on_without_a_video_and_tells(hub, stock_upload):
 def test_a_video_that_ffmpeg_does_not_make_is_missed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(hub_upload, "_generate_replay", hub_upload._generate_replay)  # to be restored
     monkeypatch.setenv("PATH", str(tmp_path))
-    let_upload_survive_video()
+    patch_replay_video()
     env = DummyVecEnv([lambda: gym.make(ENV, render_mode="rgb_array")])
     agent = SimpleNamespace(predict=lambda observation, **_: ([0], None))
     hub_upload._generate_replay(agent, env, 10, True, tmp_path)
-    assert "No replay video, the upload goes on without it" in capsys.readouterr().out
+    assert "No replay video, uploading without it" in capsys.readouterr().out
 
 
 def test_normalisation_statistics_come_back(hub, stock_logs, stock_upload, tmp_path):
