@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import Field
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
@@ -38,20 +37,12 @@ from sb3_ext.callbacks.metrics.time_budget import TimeBudget
 from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
 from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
 from sb3_ext.common.env_diversity import env_diversity
-from sb3_ext.common.option_readers import (
-    Reader,
-    may_be_none,
-    read_finite,
-    read_flag,
-    read_share,
-    read_switch,
-    read_texts,
-)
+from sb3_ext.common.options import Fraction, Number, Options, Strings, read_keywords
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency, reward_threshold
 from sb3_ext.runs.guard import Guard
 from sb3_ext.runs.rows import last_row, rows_of
 
-__all__ = ["Metrics", "MetricsConfig", "read_metrics"]
+__all__ = ["Metrics", "MetricsOptions"]
 
 #: Formats that can't draw a histogram
 _NO_HISTOGRAMS = ("stdout", "log", "json", "csv")
@@ -59,54 +50,25 @@ _NO_HISTOGRAMS = ("stdout", "log", "json", "csv")
 _OF_TRAINING = "time/fps"
 
 
-@dataclass(frozen=True)
-class MetricsConfig:
+class MetricsOptions(Options):
     """
     :param threshold: the score that ``rollout/steps_to_threshold`` is about; ``None`` takes the one that Gymnasium has
         for the environment
-    :param histograms: whether to record those of observations, rewards and actions, for TensorBoard and W&B
-    :param histogram_seconds: how much time lies between two of them, at least
-    :param network: whether to ask the policy's networks about observations: dead ReLUs, largest probabilities
-    :param max_cost: share of the training's time that this may take; it is then done in fewer rows
+    :param histograms: record histograms of observations, rewards and actions, for TensorBoard and W&B
+    :param histogram_seconds: seconds between two histograms, at least
+    :param network: pass observations through the policy's networks: dead ReLUs, largest probabilities
+    :param max_cost: fraction of the training time that ``network`` may take; it then runs for fewer rows
     :param info: keys of numbers in the environments' ``info``, logged as ``info/<key>``; see :class:`InfoMetrics`
     """
 
-    threshold: float | None = None
+    callback: ClassVar[str] = "sb3_ext.callbacks.metrics.Metrics"
+
+    threshold: Number | None = None
     histograms: bool = True
-    histogram_seconds: float = 10.0
+    histogram_seconds: Annotated[Number, Field(ge=0)] = 10.0
     network: bool = True
-    max_cost: float = 0.002
-    info: Sequence[str] = ()
-
-    def make_callback(self) -> Metrics:
-        """:return: what records them"""
-        return Metrics(**asdict(self))
-
-
-def read_metrics(written: Any) -> MetricsConfig | None:
-    """
-    :param written: what a config has under ``metrics``: true, false, or options
-    :raises TypeError: when a key is not known
-    :raises ValueError: when a value is not possible
-    """
-    return read_switch(written, MetricsConfig, _READERS, "metrics:", "threshold: 475")
-
-
-def _read_cost(option: str, written: Any) -> float:
-    cost = read_share(option, written)
-    if cost == 0:
-        raise ValueError(f"{option}={written!r} must be above 0; network: false goes without.")
-    return cost
-
-
-_READERS: dict[str, Reader] = {
-    "threshold": may_be_none(read_finite),
-    "histograms": read_flag,
-    "histogram_seconds": partial(read_finite, at_least=0),
-    "network": read_flag,
-    "max_cost": _read_cost,
-    "info": partial(read_texts, longest=200, what="a list of keys of the environment's info"),
-}
+    max_cost: Annotated[Fraction, Field(gt=0)] = 0.002
+    info: Strings = ()
 
 
 class Metrics(BaseCallback):
@@ -114,30 +76,14 @@ class Metrics(BaseCallback):
     Completes the rows that the logger writes, see docs/metrics.md. For all algorithms of SB3: of the off-policy ones,
     what is said of observations and actions is about the latest transitions in the replay buffer.
 
-    :param threshold: as in :class:`MetricsConfig`, and so are the others
-    :param histograms: as there
-    :param histogram_seconds: as there
-    :param network: as there
-    :param max_cost: as there
-    :param info: as there
+    :param options: what to record
     :param verbose: as for every callback
+    :param fields: fields of :class:`MetricsOptions`, instead of ``options``
     """
 
-    def __init__(
-        self,
-        threshold: float | None = None,
-        histograms: bool = True,
-        histogram_seconds: float = 10.0,
-        network: bool = True,
-        max_cost: float = 0.002,
-        verbose: int = 0,
-        info: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, *, options: MetricsOptions | None = None, verbose: int = 0, **fields: Any) -> None:
         super().__init__(verbose)
-        written = MetricsConfig(threshold, histograms, histogram_seconds, network, max_cost, info)
-        config = read_metrics(asdict(written))
-        assert config is not None
-        self.config = config
+        self.options = read_keywords(MetricsOptions, options, fields, self)
         self._is_training = False
         self._episodes = self._episodes_before = 0
         #: A rollout is complete and has not been learned from
@@ -147,7 +93,7 @@ class Metrics(BaseCallback):
         self._next_histograms = -math.inf
         self._efficiency: SampleEfficiency | None = None
         self._times = TimeMetrics(0, 1)
-        self._budget = TimeBudget(max_cost)
+        self._budget = TimeBudget(self.options.max_cost)
         self._rewards = RecentRewards(1)
         self._info: InfoMetrics | None = None
         self._observations: ObservationStatistics | None = None
@@ -159,14 +105,14 @@ class Metrics(BaseCallback):
         model, n_envs = self.model, self.training_env.num_envs
         self._last_step = model.num_timesteps
         if self._efficiency is None or model.num_timesteps == 0:
-            given = self.config.threshold
+            given = self.options.threshold
             threshold = reward_threshold(self.training_env) if given is None else given
             self._efficiency = SampleEfficiency(model.num_timesteps, threshold)
             self._episodes = self._episodes_before = 0
         self._times = TimeMetrics(model.num_timesteps, n_envs)
-        self._budget = TimeBudget(self.config.max_cost)
+        self._budget = TimeBudget(self.options.max_cost)
         self._rewards = RecentRewards(n_envs)
-        self._info = InfoMetrics(self.config.info) if self.config.info else None
+        self._info = InfoMetrics(self.options.info) if self.options.info else None
         self._observations = ObservationStatistics(model.observation_space, model.policy.normalize_images)
         # Off-policy algorithms scale actions to between -1 and 1, whatever the policy is
         squashed = isinstance(model, OffPolicyAlgorithm) or model.policy.squash_output
@@ -206,7 +152,7 @@ class Metrics(BaseCallback):
     def _initial_policy(self) -> dict[str, float]:
         """To be asked at once, because the first row may be written after many updates."""
         collected = self._collected()
-        if not self.config.network or collected is None or not isinstance(self.model, OnPolicyAlgorithm):
+        if not self.options.network or collected is None or not isinstance(self.model, OnPolicyAlgorithm):
             return {}
         return initial_policy(self.model, draw_sample(collected, self.model.rollout_buffer))
 
@@ -270,11 +216,11 @@ class Metrics(BaseCallback):
             metrics |= self._part(value_statistics, buffer)
             estimate = -float(np.add.reduce(buffer.log_probs, axis=None)) / buffer.log_probs.size
             metrics["policy/entropy"] = min(estimate, self._largest_entropy)
-        if self.config.network and self._budget.allows:
+        if self.options.network and self._budget.allows:
             with self._budget.spending():
                 metrics |= self._part(self._network_metrics, collected, values)
-        if self.config.histograms and time.perf_counter() >= self._next_histograms:
-            self._next_histograms = time.perf_counter() + self.config.histogram_seconds
+        if self.options.histograms and time.perf_counter() >= self._next_histograms:
+            self._next_histograms = time.perf_counter() + self.options.histogram_seconds
             self._record_histogram("env/obs_hist", observations)
             self._record_histogram("env/reward_hist", thinned(rewards, self.training_env.num_envs))
             self._record_histogram("policy/action_hist", self._actions.numbers(actions))

@@ -9,11 +9,12 @@ from typing import Any
 from sb3_ext.callbacks.alerts.options import AlertsConfig, read_alerts
 from sb3_ext.callbacks.checkpoints.options import CheckpointsConfig, read_checkpoints
 from sb3_ext.callbacks.evaluation.options import EvaluationConfig, read_evaluation
-from sb3_ext.callbacks.metrics.callback import MetricsConfig, read_metrics
+from sb3_ext.callbacks.metrics.callback import MetricsOptions
 from sb3_ext.callbacks.report import ReportConfig, read_report
 from sb3_ext.callbacks.table.callback import TableConfig, read_table
 from sb3_ext.callbacks.tracking.options import TrackingConfig, read_tracking
 from sb3_ext.common.names import check_choice, check_keywords
+from sb3_ext.common.options import read_switch
 from sb3_ext.vec_env.mixed import Member, read_members
 from sb3_ext.wrappers.curriculum.options import CurriculumConfig, read_curriculum
 
@@ -46,7 +47,7 @@ class ExtOptions:
     threads: int | str = "auto"
     curriculum: CurriculumConfig | None = None
     members: tuple[Member, ...] = ()
-    metrics: MetricsConfig | None = None
+    metrics: MetricsOptions | None = None
     table: TableConfig | None = None
     alerts: AlertsConfig | None = None
     evaluation: EvaluationConfig | None = None
@@ -58,7 +59,7 @@ class ExtOptions:
 _READERS: dict[str, Callable[[Any], Any]] = {
     "curriculum": read_curriculum,
     "members": read_members,
-    "metrics": read_metrics,
+    "metrics": lambda raw: read_switch(MetricsOptions, raw, "metrics"),
     "table": read_table,
     "alerts": read_alerts,
     "evaluation": read_evaluation,
@@ -69,7 +70,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 #: What trainings of our algorithms have where a file says nothing. Episodes step by step and videos take seconds at the
 #: end of a training, and wait to be asked for
 OUR_DEFAULTS: dict[str, Any] = {
-    "metrics": MetricsConfig(),
+    "metrics": MetricsOptions(),
     "table": TableConfig(),
     "alerts": AlertsConfig(),
     "evaluation": EvaluationConfig(),

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 import sb3_ext.envs  # noqa: F401  registers Atari ids
 from sb3_ext import REINFORCE, A2CExt, PPOExt
-from sb3_ext.callbacks.metrics.callback import Metrics, read_metrics
+from sb3_ext.callbacks.metrics.callback import Metrics, MetricsOptions
 from sb3_ext.vec_env.atari_config import AtariSettings
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
@@ -94,10 +94,10 @@ def test_what_is_not_a_number_is_told_once_and_left_out():
 
 
 def test_keys_are_a_list_of_texts():
-    assert read_metrics({"info": ["x", "feet.left"]}).info == ("x", "feet.left")
-    assert read_metrics({"info": "x"}).info == ("x",)
-    with pytest.raises(ValueError, match=r"info=\[1\] must be a list of keys"):
-        read_metrics({"info": [1]})
+    assert MetricsOptions(info=["x", "feet.left"]).info == ("x", "feet.left")
+    assert Metrics(info="x").options.info == ("x",)
+    with pytest.raises(ValueError, match="Metrics: info: 1=1 must be a string"):
+        Metrics(info=[1])
 
 
 def test_games_in_cpp_have_infos_too():

@@ -14,7 +14,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from sb3_ext import PPOExt
-from sb3_ext.callbacks.metrics.callback import Metrics, MetricsConfig, read_metrics
+from sb3_ext.callbacks.metrics.callback import Metrics, MetricsOptions
+from sb3_ext.common.options import read_switch
 from sb3_ext.runs.rows import rows_of
 
 
@@ -144,13 +145,17 @@ def test_numbers_that_are_not_finite_are_told_and_do_not_stop_the_training():
     assert np.isfinite(recorder.rows[0]["env/reward_hist"]).all()
 
 
+def read_metrics(raw):
+    return read_switch(MetricsOptions, raw, "metrics")
+
+
 def test_what_a_config_says_becomes_a_callback():
-    assert read_metrics(True) == MetricsConfig()
+    assert read_metrics(True) == MetricsOptions()
     assert read_metrics(False) is None
     config = read_metrics({"threshold": "4.75e2", "histograms": False, "max_cost": "1e-3"})
-    assert config == MetricsConfig(threshold=475.0, histograms=False, max_cost=0.001)
+    assert config == MetricsOptions(threshold=475.0, histograms=False, max_cost=0.001)
     assert read_metrics(config) is config
-    assert config.make_callback().config == config
+    assert config.make_callback().options == config
     assert not any("hist" in name for row in rows_of_training(make_model(PPO), histograms=False).rows for name in row)
     without_network = rows_of_training(make_model(PPO), network=False).rows[0]
     assert not {"policy/prob_max", "policy/initial_entropy_share"} & set(without_network)
@@ -160,12 +165,12 @@ def test_what_a_config_says_becomes_a_callback():
     ("written", "error", "message"),
     [
         ({"treshold": 1}, TypeError, "did you mean 'threshold'"),
-        ({"histograms": "no"}, ValueError, "True or False"),
+        ({"histograms": "no"}, ValueError, "must be true or false"),
         ({"max_cost": 0}, ValueError, "above 0"),
         ({"threshold": "high"}, ValueError, "must be a number"),
         ({"threshold": "inf"}, ValueError, "must be a finite number"),
         ({"histogram_seconds": -1}, ValueError, "at least 0"),
-        ("all", ValueError, "true, false, or keys"),
+        ("all", ValueError, "true, false or a mapping"),
     ],
 )
 def test_what_is_written_wrongly_gets_an_error_that_helps(written, error, message):
