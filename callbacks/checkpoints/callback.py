@@ -16,10 +16,11 @@ from stable_baselines3.common.callbacks import (
     EvalCallback,
 )
 
-from sb3_ext.callbacks.checkpoints.options import CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
 from sb3_ext.callbacks.checkpoints.recorder import CheckpointRecorder, MakeEnv
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.common.model_file import read_model_file
+from sb3_ext.common.options import read_keywords
 from sb3_ext.runs.agents.checkpoint import (
     BEST,
     LAST,
@@ -35,7 +36,7 @@ from sb3_ext.runs.agents.statistics import save_statistics
 from sb3_ext.runs.files import remove_unfinished, save_model
 from sb3_ext.runs.rows import Row, rows_of, scalars
 
-__all__ = ["Checkpoints", "CheckpointsConfig", "read_checkpoints"]
+__all__ = ["Checkpoints", "CheckpointsOptions"]
 
 #: Rows that are remembered, for models that were evaluated while training went on
 _ROWS = 64
@@ -52,17 +53,24 @@ class Checkpoints(BaseCallback):
     :param make_env: makes an environment to play in, as the model knows it, or the id of one; its parameter
         ``render_mode`` is given when it has one. By default, the training's environment is made again
     :param verbose: 2 tells what was recorded
-    :param options: those of :class:`CheckpointsConfig`
+    :param options: which models to keep
+    :param fields: fields of :class:`CheckpointsOptions`, instead of ``options``
     """
 
     def __init__(
-        self, folder: str | None = None, make_env: MakeEnv | str | None = None, verbose: int = 0, **options: Any
+        self,
+        folder: str | None = None,
+        make_env: MakeEnv | str | None = None,
+        verbose: int = 0,
+        *,
+        options: CheckpointsOptions | None = None,
+        **fields: Any,
     ) -> None:
         super().__init__(verbose)
-        self.config = read_checkpoints(options, "Checkpoints:") or CheckpointsConfig()
+        self.options = read_keywords(CheckpointsOptions, options, fields, self)
         self.folder = None if folder is None else Path(folder)
-        self._recorder = CheckpointRecorder(self.config, make_env, verbose)
-        self._deterministic = self.config.deterministic
+        self._recorder = CheckpointRecorder(self.options, make_env, verbose)
+        self._deterministic = self.options.deterministic
         self._recent: deque[Row] = deque(maxlen=_ROWS)
         self._next = 0
         self._is_training = False
@@ -77,7 +85,7 @@ class Checkpoints(BaseCallback):
         if self._deterministic is None and evaluations:
             self._deterministic = evaluations[0].deterministic
         self._recorder.prepare(self.training_env)
-        if self.config.best:
+        if self.options.best:
             for evaluation in evaluations:
                 _call_on_new_best(evaluation, self)
         self._is_training = True
@@ -93,7 +101,7 @@ class Checkpoints(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._is_training = False
-        if self.config.last and self._is_worth_saving():
+        if self.options.last and self._is_worth_saving():
             self._record(self._save_last())
         self.close()
 
@@ -106,7 +114,7 @@ class Checkpoints(BaseCallback):
         if self._is_training:
             self._is_training = False
             try:
-                if self.config.last and self._is_worth_saving():
+                if self.options.last and self._is_worth_saving():
                     self._save_last()
             except Exception as failure:
                 warnings.warn(f"The last model could not be saved: {type(failure).__name__}: {failure}", stacklevel=2)
@@ -144,10 +152,10 @@ class Checkpoints(BaseCallback):
         assert self.folder is not None
         checkpoint, metrics = Checkpoint(self.folder, step_name(self.num_timesteps)), self._metrics(self.num_timesteps)
         save_checkpoint(self.model, checkpoint, metrics)
-        if self.config.last:
+        if self.options.last:
             copy_checkpoint(checkpoint, Checkpoint(self.folder, LAST), metrics, type(self.model).__name__)
-        if self.config.keep is not None:
-            prune(self.folder, self.config.keep)
+        if self.options.keep is not None:
+            prune(self.folder, self.options.keep)
         self._record(checkpoint)
 
     def _save_last(self) -> Checkpoint:
@@ -162,7 +170,7 @@ class Checkpoints(BaseCallback):
         self._recorder.record(checkpoint, step, type(self.model), self._deterministic is not False)
 
     def _set_next(self) -> None:
-        every = self.config.every
+        every = self.options.every
         self._next = 0 if every is None else (self.num_timesteps // every + 1) * every
 
     def _before_row(self, step: int, values: Mapping[str, Any]) -> dict[str, Any]:

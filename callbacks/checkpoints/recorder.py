@@ -12,7 +12,7 @@ import gymnasium as gym
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.callbacks.checkpoints.options import CheckpointsConfig
+from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
 from sb3_ext.runs.agents.checkpoint import Checkpoint
 from sb3_ext.runs.agents.env_recipe import EnvRecipe
 from sb3_ext.runs.play.video import Recorded, Recording, prune_videos, record
@@ -29,17 +29,17 @@ _PATIENCE = 1.0
 
 class CheckpointRecorder:
     """
-    :param config: what to record
+    :param options: what to record
     :param make_env: makes an environment to play in, or is the id of one; ``None`` for one as in training
     :param verbose: 2 tells what was recorded
     """
 
-    def __init__(self, config: CheckpointsConfig, make_env: MakeEnv | str | None, verbose: int = 0) -> None:
-        self._config = config
+    def __init__(self, options: CheckpointsOptions, make_env: MakeEnv | str | None, verbose: int = 0) -> None:
+        self._options = options
         self._make_env = make_env
         self._verbose = verbose
         self._packed_env: bytes | None = None
-        self._wants_video = config.video is not False
+        self._wants_video = options.video is not False
         self._background = BackgroundProcess()
         self._warned: set[str] = set()
 
@@ -52,7 +52,7 @@ class CheckpointRecorder:
         """
         :param training_env: the environments of the training that begins
         """
-        if self._packed_env is not None or not (self._config.table or self._wants_video):
+        if self._packed_env is not None or not (self._options.table or self._wants_video):
             return
         try:
             self._packed_env = cloudpickle.dumps(self._factory(training_env))
@@ -78,18 +78,18 @@ class CheckpointRecorder:
         :param algorithm: class of its model
         :param deterministic: whether to play the most likely actions
         """
-        if self._packed_env is None or not (self._config.table or self._wants_video):
+        if self._packed_env is None or not (self._options.table or self._wants_video):
             return
         job = Recording(
             checkpoint,
             step,
             algorithm,
             self._packed_env,
-            table=self._config.table,
+            table=self._options.table,
             video=self._wants_video,
             deterministic=deterministic,
-            seed=self._config.seed,
-            max_steps=self._config.max_steps,
+            seed=self._options.seed,
+            max_steps=self._options.max_steps,
         )
         self._background.submit(checkpoint.name, record, job)
 
@@ -110,21 +110,21 @@ class CheckpointRecorder:
         recorded: Recorded = outcome.result
         if recorded.no_video is not None:
             self._wants_video = False
-            if self._config.video:
+            if self._options.video:
                 self._warn(f"There are no videos, the environment can't be rendered: {recorded.no_video}")
             elif self._verbose >= 1:
                 print(f"No videos of checkpoints, the environment can't be rendered: {recorded.no_video}")
-        if recorded.video is not None and self._config.keep is not None:
+        if recorded.video is not None and self._options.keep is not None:
             kind = recorded.video.name.partition("-")[0]
-            prune_videos(recorded.video.parent.parent, kind, self._config.keep)
+            prune_videos(recorded.video.parent.parent, kind, self._options.keep)
         if self._verbose >= 2 and recorded.score is not None:
             print(f"{outcome.key}: an episode with a score of {recorded.score:g}, {recorded.video or recorded.table}")
 
     def wait(self) -> None:
-        """Until everything is recorded, or for as long as the config says."""
+        """Until everything is recorded or ``wait`` is over."""
         try:
-            if not self._background.wait(min(_PATIENCE, self._config.wait)):
-                limit = self._config.wait
+            if not self._background.wait(min(_PATIENCE, self._options.wait)):
+                limit = self._options.wait
                 print(f"Recording the last checkpoints, for at most {limit} s (Ctrl-C: don't wait)", flush=True)
                 self._background.wait(limit)
         except KeyboardInterrupt:
@@ -133,7 +133,7 @@ class CheckpointRecorder:
         if self.is_busy:
             self._warn(
                 "Recording the last checkpoints was stopped: some have no table or no video. Training waits for "
-                f"{self._config.wait} s (wait)."
+                f"{self._options.wait} s (wait)."
             )
             self._background.close()
 

@@ -101,9 +101,10 @@ def _replaced(callbacks: list[BaseCallback], options: ExtOptions, run: RunContex
 
 def _of_options(options: ExtOptions, run: RunContext) -> Iterator[BaseCallback]:
     if options.checkpoints is not None:
-        yield options.checkpoints.make_callback(
-            run.folder, run.make_env(1), every=run.save_freq or None, verbose=run.verbose
-        )
+        checkpoints = options.checkpoints
+        if run.save_freq:
+            checkpoints = checkpoints.model_copy(update={"every": run.save_freq})
+        yield checkpoints.make_callback(folder=run.folder, make_env=run.make_env(1), verbose=run.verbose)
     if options.metrics is not None:
         yield options.metrics.make_callback()
     if options.alerts is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from sb3_ext.callbacks.alerts.options import AlertsConfig, read_alerts
-from sb3_ext.callbacks.checkpoints.options import CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
 from sb3_ext.callbacks.evaluation.options import EvaluationConfig, read_evaluation
 from sb3_ext.callbacks.metrics.callback import MetricsOptions
 from sb3_ext.callbacks.report import ReportConfig, read_report
@@ -51,7 +51,7 @@ class ExtOptions:
     table: TableConfig | None = None
     alerts: AlertsConfig | None = None
     evaluation: EvaluationConfig | None = None
-    checkpoints: CheckpointsConfig | None = None
+    checkpoints: CheckpointsOptions | None = None
     tracking: TrackingConfig | bool | None = None
     report: ReportConfig | None = None
 
@@ -63,7 +63,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "table": read_table,
     "alerts": read_alerts,
     "evaluation": read_evaluation,
-    "checkpoints": read_checkpoints,
+    "checkpoints": lambda raw: read_switch(CheckpointsOptions, raw, "checkpoints"),
     "tracking": lambda written: read_tracking(written) or False,
     "report": read_report,
 }
@@ -74,7 +74,7 @@ OUR_DEFAULTS: dict[str, Any] = {
     "table": TableConfig(),
     "alerts": AlertsConfig(),
     "evaluation": EvaluationConfig(),
-    "checkpoints": CheckpointsConfig(keep=None, table=False, video=False),
+    "checkpoints": CheckpointsOptions(keep=None, table=False, video=False),
     "report": ReportConfig(),
 }
 

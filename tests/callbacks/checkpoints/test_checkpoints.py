@@ -17,9 +17,10 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_ext import PPOExt
-from sb3_ext.callbacks.checkpoints.callback import Checkpoints, CheckpointsConfig, read_checkpoints
+from sb3_ext.callbacks.checkpoints.callback import Checkpoints, CheckpointsOptions
 from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.save_normalization import SaveNormalization
+from sb3_ext.common.options import read_switch
 from sb3_ext.runs.agents.checkpoint import BEST, LAST, Checkpoint, find_checkpoints, step_name
 from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.files import save_model
@@ -276,27 +277,27 @@ def test_without_a_folder_it_says_what_it_needs():
     [
         (None, None),
         (False, None),
-        (True, CheckpointsConfig()),
-        ({}, CheckpointsConfig()),
-        ({"every": "1e5", "keep": None}, CheckpointsConfig(every=100_000, keep=None)),
-        ({"video": False, "wait": 0}, CheckpointsConfig(video=False, wait=0)),
+        (True, CheckpointsOptions()),
+        ({}, CheckpointsOptions()),
+        ({"every": "1e5", "keep": None}, CheckpointsOptions(every=100_000, keep=None)),
+        ({"video": False, "wait": 0}, CheckpointsOptions(video=False, wait=0)),
     ],
 )
 def test_a_config_is_read(written, expected):
-    assert read_checkpoints(written) == expected
+    assert read_switch(CheckpointsOptions, written, "checkpoints") == expected
 
 
 @pytest.mark.parametrize(
     ("written", "error", "message"),
     [
         ({"evry": 5}, TypeError, "did you mean 'every'"),
-        ({"every": 0}, ValueError, "every=0 must be a whole number, at least 1"),
+        ({"every": 0}, ValueError, "every=0 must be at least 1"),
         ({"keep": 1.5}, ValueError, "keep=1.5 must be a whole number"),
-        ({"table": "yes"}, ValueError, "table='yes' must be True or False"),
-        ({"best": None}, ValueError, "best=None must be True or False"),
-        ("often", ValueError, "'often' must be true, false, or keys with values"),
+        ({"table": "yes"}, ValueError, "table='yes' must be true or false"),
+        ({"best": None}, ValueError, "best=None must be true or false"),
+        ("often", ValueError, "'often' must be true, false or a mapping"),
     ],
 )
 def test_what_is_wrong_in_a_config_is_said(written, error, message):
     with pytest.raises(error, match=message):
-        read_checkpoints(written)
+        read_switch(CheckpointsOptions, written, "checkpoints")
