@@ -13,7 +13,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from torch.utils.hooks import RemovableHandle
 
 from sb3_ext.callbacks.metrics.network_statistics import asking
-from sb3_ext.common.gradients import split_parameters
+from sb3_ext.common.updates import split_parameters
 
 __all__ = [
     "Fault",

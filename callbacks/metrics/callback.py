@@ -36,7 +36,7 @@ from sb3_ext.callbacks.metrics.rollout_statistics import (
 from sb3_ext.callbacks.metrics.time_budget import TimeBudget
 from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
 from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
-from sb3_ext.common.env_diversity import env_diversity
+from sb3_ext.common.env_checks import env_diversity
 from sb3_ext.common.options import Fraction, Number, Options, Strings, read_keywords
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency, reward_threshold
 from sb3_ext.runs.guard import Guard

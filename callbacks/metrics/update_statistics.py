@@ -9,7 +9,7 @@ import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from sb3_ext.common.gradients import split_parameters
+from sb3_ext.common.updates import split_parameters
 
 __all__ = ["entropy", "gradient_norms", "scaled_losses"]
 

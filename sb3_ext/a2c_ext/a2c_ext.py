@@ -9,7 +9,7 @@ from stable_baselines3.common.policies import BasePolicy
 
 from sb3_ext.common.names import extends
 from sb3_ext.common.policies import POLICIES
-from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
+from sb3_ext.common.updates import in_order, rollout_kl
 from sb3_ext.fast.algorithm import FastAlgorithm
 
 __all__ = ["A2CExt"]
@@ -27,7 +27,4 @@ class A2CExt(FastAlgorithm, A2C):
 
     def train(self) -> None:
         super().train()
-        kl = rollout_kl(
-            self.policy, in_order(self.rollout_buffer), lambda batch: (evaluate_batch(self.policy, batch), batch)
-        )
-        self.logger.record("train/approx_kl", kl)
+        self.logger.record("train/approx_kl", rollout_kl(self.policy, in_order(self.rollout_buffer)))

@@ -15,8 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.arguments import read_whole
 from sb3_ext.common.checked_load import CheckedLoad
-from sb3_ext.common.env_diversity import warn_if_copies
-from sb3_ext.common.frame_skip import warn_double_frame_skip
+from sb3_ext.common.env_checks import warn_double_frame_skip, warn_if_copies
 from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_choice
 from sb3_ext.common.policies import resolve_policy_kwargs

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.arguments import read_flag
-from sb3_ext.common.env_diversity import env_diversity
+from sb3_ext.common.env_checks import env_diversity
 from sb3_ext.fast.applies import find_fast_policy
 from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.fast.rollouts import DeferringBuffer, DeferringRolloutBuffer, acting_with

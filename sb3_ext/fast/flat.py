@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch as th
 from stable_baselines3.common.policies import BasePolicy
 
-from sb3_ext.common.gradients import GradientNorms, split_parameters
+from sb3_ext.common.updates import GradientNorms, split_parameters
 
-__all__ = ["AdamPart", "AdamSettings", "FlatAdam", "FlatParameters", "FlatSnapshot", "clipping_scale"]
+__all__ = ["AdamPart", "AdamSettings", "FlatAdam", "FlatBackup", "FlatParameters", "clipping_scale"]
 
 #: Numbers in it
 _CACHE_LINE = 16
@@ -65,7 +65,7 @@ class FlatParameters:
         _scale_down(self.gradients, clipping_scale(total, max_norm))
         return {"grad_norm_actor": actor, "grad_norm_critic": critic, "grad_norm": total}
 
-    def clip_gradients_apart(self, max_norm: float) -> GradientNorms:
+    def clip_gradients_separately(self, max_norm: float) -> GradientNorms:
         """
         Clip the norms of the actor's and the critic's gradients, each by itself.
 
@@ -258,7 +258,7 @@ class FlatAdam:
         self._addresses = self._current_addresses()
 
 
-class FlatSnapshot:
+class FlatBackup:
     """
     A copy of a policy's parameters and of its optimizer's state, to go back to.
 

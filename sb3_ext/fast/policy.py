@@ -9,9 +9,8 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from sb3_ext.common.gradients import GradientNorms
-from sb3_ext.common.snapshot import PolicySnapshot, Snapshot
-from sb3_ext.fast.flat import FlatAdam, FlatParameters, FlatSnapshot
+from sb3_ext.common.updates import Backup, GradientNorms, PolicyBackup
+from sb3_ext.fast.flat import FlatAdam, FlatBackup, FlatParameters
 from sb3_ext.fast.heads import make_head
 
 __all__ = ["Answers", "FastPolicy", "LossGradient", "has_hooks"]
@@ -109,14 +108,14 @@ class FastPolicy(ABC):
         if self._adam is not None:
             self._adam.start()
 
-    def step(self, max_grad_norm: float, apart: bool = False) -> GradientNorms:
+    def step(self, max_grad_norm: float, separate: bool = False) -> GradientNorms:
         """
         Clip the gradients, and let the optimizer make its step.
 
         :param max_grad_norm: the largest norm
-        :param apart: of actor and critic each by itself, not of all together
+        :param separate: clip the norms of actor and critic separately, not that of all gradients together
         """
-        clip = self._flat.clip_gradients_apart if apart else self._flat.clip_gradients
+        clip = self._flat.clip_gradients_separately if separate else self._flat.clip_gradients
         norms = clip(max_grad_norm)
         if self._adam is not None:
             self._adam.step()
@@ -124,9 +123,9 @@ class FastPolicy(ABC):
             self._policy.optimizer.step()
         return norms
 
-    def take_snapshot(self) -> Snapshot:
+    def back_up(self) -> Backup:
         """:return: a copy of the parameters and of the optimizer's state"""
-        return PolicySnapshot(self._policy) if self._adam is None else FlatSnapshot(self._adam)
+        return PolicyBackup(self._policy) if self._adam is None else FlatBackup(self._adam)
 
     def finish_update(self) -> None:
         """To be called when an update has made its last step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sb3_ext.common.snapshot import Snapshot
+from sb3_ext.common.updates import Backup
 
 __all__ = ["KL_STOP_SCOPES", "KLGuard"]
 
@@ -21,7 +21,7 @@ class KLGuard:
         epoch
     :param rollback: on a stop, go back to the last parameters and optimizer state seen to be inside the limit
     :param rollout_kl: measures the KL divergence over the whole rollout
-    :param take_snapshot: copies the policy and its optimizer, to go back to
+    :param back_up: copies the policy and its optimizer, to go back to
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class KLGuard:
         scope: str,
         rollback: bool,
         rollout_kl: Callable[[], float],
-        take_snapshot: Callable[[], Snapshot],
+        back_up: Callable[[], Backup],
     ) -> None:
         self.stopped = False
         self.last_kl = 0.0
@@ -39,8 +39,8 @@ class KLGuard:
         self._by_epoch = limit is not None and scope == "epoch"
         self._rollback = limit is not None and rollback
         self._rollout_kl = rollout_kl
-        self._take_snapshot = take_snapshot
-        self._inside = take_snapshot() if self._rollback else None
+        self._back_up = back_up
+        self._inside = back_up() if self._rollback else None
 
     def stops_before_step(self, minibatch_kl: float) -> bool:
         """
@@ -73,4 +73,4 @@ class KLGuard:
             assert self._inside is not None
             self._inside.restore()
         else:
-            self._inside = self._take_snapshot()
+            self._inside = self._back_up()

@@ -13,11 +13,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
-from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.names import described_parameters, extends
 from sb3_ext.common.policies import LSTM_POLICIES, MASKABLE_POLICIES, POLICIES
-from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch
 from sb3_ext.common.popart import PopArtHead
+from sb3_ext.common.updates import MinibatchMetrics, PolicyOutput, evaluate_batch
 from sb3_ext.fast.algorithm import ALONE, FastAlgorithm
 from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.fast.mlp_policy import FastMlpPolicy

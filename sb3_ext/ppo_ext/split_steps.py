@@ -11,14 +11,12 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.buffers import RolloutBuffer
 
-from sb3_ext.common.diagnostics import MinibatchMetrics
-from sb3_ext.common.snapshot import Snapshot
+from sb3_ext.common.updates import Backup, MinibatchMetrics
 from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.fast.faster_of import FasterOf
 from sb3_ext.fast.flat import clipping_scale
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
-from sb3_ext.ppo_ext.loss import LossSettings
-from sb3_ext.ppo_ext.loss_gradient import PolicyGradient, policy_loss_gradient, value_loss_gradient, whole_loss
+from sb3_ext.ppo_ext.loss import LossSettings, PolicyGradient, policy_loss_gradient, total_loss, value_loss_gradient
 from sb3_ext.ppo_ext.steps import MinibatchSteps, shuffled, take_rollout
 
 __all__ = ["SplitSteps", "TimedSteps"]
@@ -54,7 +52,7 @@ class SplitSteps:
         observations, self._actions, samples = take_rollout(policy, buffer, normalize)
         self._adam, self._actor, self._critic = policy.split(observations)
         # The process may die in the middle of a step
-        self._start, self._random_state = policy.take_snapshot(), np.random.get_state()
+        self._start, self._random_state = policy.back_up(), np.random.get_state()
         loss_gradient = functools.partial(value_loss_gradient, settings=settings)
         self._observations = self._critic.begin(
             observations, samples.old_values, samples.returns, loss_gradient, self._adam.settings
@@ -92,9 +90,9 @@ class SplitSteps:
         self._metrics.add(grad_norm_actor=actor_norm, grad_norm_critic=critic_norm, grad_norm=norm)
 
     def _log_value_loss(self, value_loss: float) -> None:
-        self._metrics.add(**whole_loss(self._gradient, value_loss, self._settings))
+        self._metrics.add(**total_loss(self._gradient, value_loss, self._settings))
 
-    def take_snapshot(self) -> Snapshot:
+    def back_up(self) -> Backup:
         raise NotImplementedError("The critic's step may be under way: take FastSteps where snapshots are needed.")
 
     def finish(self) -> None:
@@ -120,7 +118,7 @@ class TimedSteps:
 
     def __init__(self, steps: MinibatchSteps, faster_of: FasterOf, way: int) -> None:
         self._steps, self._faster_of, self._way = steps, faster_of, way
-        self.epoch, self.apply, self.take_snapshot = steps.epoch, steps.apply, steps.take_snapshot
+        self.epoch, self.apply, self.back_up = steps.epoch, steps.apply, steps.back_up
         self._n_looks = 0
         self._start = time.perf_counter()
 

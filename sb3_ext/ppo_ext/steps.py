@@ -11,13 +11,17 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
-from sb3_ext.common.diagnostics import MinibatchMetrics, approx_kl, clip_fraction
-from sb3_ext.common.gradients import optimize
-from sb3_ext.common.policy_output import PolicyOutput
-from sb3_ext.common.snapshot import PolicySnapshot, Snapshot
+from sb3_ext.common.updates import (
+    Backup,
+    MinibatchMetrics,
+    PolicyBackup,
+    PolicyOutput,
+    approx_kl,
+    clip_and_step,
+    clip_fraction,
+)
 from sb3_ext.fast.policy import FastPolicy, LossGradient
-from sb3_ext.ppo_ext.loss import LossSettings, LossTerms, ppo_loss
-from sb3_ext.ppo_ext.loss_gradient import Samples, ppo_loss_gradient
+from sb3_ext.ppo_ext.loss import LossSettings, LossTerms, Samples, ppo_loss, ppo_loss_gradient
 
 __all__ = ["FastSteps", "MinibatchSteps", "PlainSteps", "shuffled", "take_rollout"]
 
@@ -43,7 +47,7 @@ class MinibatchSteps(Protocol):
         :param max_grad_norm: the largest norm of the gradient
         """
 
-    def take_snapshot(self) -> Snapshot:
+    def back_up(self) -> Backup:
         """:return: a copy of the policy and its optimizer, to go back to"""
 
     def finish(self) -> None:
@@ -78,20 +82,20 @@ class PlainSteps:
         return self._log(terms)
 
     def apply(self, max_grad_norm: float) -> None:
-        self._metrics.add(**optimize(self._policy, self._loss, max_grad_norm))
+        self._metrics.add(**clip_and_step(self._policy, self._loss, max_grad_norm))
 
-    def take_snapshot(self) -> Snapshot:
-        return PolicySnapshot(self._policy)
+    def back_up(self) -> Backup:
+        return PolicyBackup(self._policy)
 
     def finish(self) -> None:
         pass
 
     @th.no_grad()
     def _log(self, terms: LossTerms) -> float:
-        kl = approx_kl(terms.log_ratio).item()
+        kl = approx_kl(terms.ratio, terms.log_ratio)
         self._metrics.add(
             approx_kl=kl,
-            clip_fraction=clip_fraction(th.exp(terms.log_ratio), self._settings.clip_range).item(),
+            clip_fraction=clip_fraction(terms.ratio, self._settings.clip_range),
             policy_gradient_loss=terms.policy.item(),
             value_loss=terms.value.item(),
             entropy_loss=terms.entropy.item(),
@@ -142,8 +146,8 @@ class FastSteps:
         self._policy.backward(self._gradient)
         self._metrics.add(**self._policy.step(max_grad_norm))
 
-    def take_snapshot(self) -> Snapshot:
-        return self._policy.take_snapshot()
+    def back_up(self) -> Backup:
+        return self._policy.back_up()
 
     def finish(self) -> None:
         self._policy.finish_update()

@@ -19,10 +19,9 @@ from stable_baselines3.common.utils import explained_variance, update_learning_r
 
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.arguments import read_flag, read_number
-from sb3_ext.common.diagnostics import MinibatchMetrics
 from sb3_ext.common.names import check_choice
-from sb3_ext.common.policy_output import PolicyOutput, evaluate_batch, in_order, rollout_kl
 from sb3_ext.common.popart import PopArtHead
+from sb3_ext.common.updates import MinibatchMetrics, PolicyOutput, evaluate_batch, in_order, rollout_kl
 from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.ppo_ext.adaptive_lr import adapted_learning_rate
 from sb3_ext.ppo_ext.kl_guard import KL_STOP_SCOPES, KLGuard
@@ -170,7 +169,7 @@ class PPOUpdate(ExtAlgorithm):
         metrics = MinibatchMetrics()
         steps = self._make_steps(settings, metrics)
         limit = None if self.target_kl is None else self.kl_stop_factor * self.target_kl
-        guard = KLGuard(limit, self.kl_stop_scope, self.kl_rollback, self._rollout_kl, steps.take_snapshot)
+        guard = KLGuard(limit, self.kl_stop_scope, self.kl_rollback, self._rollout_kl, steps.back_up)
         try:
             n_steps = self._train_epochs(steps, guard)
         except BaseException:
@@ -276,7 +275,7 @@ class PPOUpdate(ExtAlgorithm):
         )
 
     def _log_losses(self, metrics: MinibatchMetrics, settings: LossSettings) -> None:
-        for name in metrics.names:
+        for name in metrics.values:
             self.logger.record(f"train/{name}", metrics.mean(name))
         self.logger.record("train/loss", metrics.last("loss"))
         buffer = self.rollout_buffer

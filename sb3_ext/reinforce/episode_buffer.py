@@ -91,7 +91,7 @@ class EpisodeBuffer(DeferringBuffer, RolloutBuffer):
         # Copies, so that a few waiting steps don't keep a whole rollout in memory
         self._waiting[env] = {name: column[n_ready:].copy() for name, column in columns.items()}
         ready = {name: column[:n_ready] for name, column in columns.items()}
-        ready["returns"] = reward_to_go(ready["rewards"], ready["ends"], self.gamma)
+        ready["returns"] = reward_to_go(ready["rewards"], ready["ends"], self.gamma).astype(np.float32)
         return ready
 
     def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:

@@ -13,18 +13,22 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, Schedule
 from stable_baselines3.common.utils import explained_variance
-from torch.nn import functional as F
 
 from sb3_ext.common.algorithm import read_whole_numbers
-from sb3_ext.common.diagnostics import MinibatchMetrics
-from sb3_ext.common.gradients import optimize_apart
 from sb3_ext.common.names import check_choice, extends
 from sb3_ext.common.policies import POLICIES
-from sb3_ext.common.policy_output import evaluate_batch, in_order, rollout_kl
+from sb3_ext.common.updates import (
+    MinibatchMetrics,
+    clip_separately_and_step,
+    evaluate_batch,
+    in_order,
+    normalize_advantages,
+    rollout_kl,
+)
 from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
-from sb3_ext.reinforce.loss_gradient import reinforce_loss_gradient
+from sb3_ext.reinforce.loss import reinforce_loss, reinforce_loss_gradient
 
 __all__ = ["REINFORCE"]
 
@@ -173,19 +177,19 @@ class REINFORCE(FastAlgorithm):
 
     def _normalized_batches(self) -> Iterator[RolloutBufferSamples]:
         for batch in self.rollout_buffer.get(self.batch_size):
-            advantages = batch.advantages
-            if self.normalize_returns == "batch" and len(advantages) > 1:
-                advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-            yield batch._replace(advantages=advantages)
+            if self.normalize_returns == "batch":
+                batch = batch._replace(advantages=normalize_advantages(batch.advantages))
+            yield batch
 
     def _step(self, policy: FastPolicy | None, batch: RolloutBufferSamples, metrics: MinibatchMetrics) -> None:
         if policy is None:
-            metrics.add(**optimize_apart(self.policy, self._loss(batch, metrics), self.max_grad_norm))
+            loss, of_loss = reinforce_loss(evaluate_batch(self.policy, batch), batch, self.ent_coef, self.vf_coef)
+            metrics.add(**of_loss, **clip_separately_and_step(self.policy, loss, self.max_grad_norm))
             return
         output = policy.evaluate(batch.observations, batch.actions.numpy())
         gradient = reinforce_loss_gradient(*output, batch, self.ent_coef, self.vf_coef)
         policy.backward(gradient)
-        metrics.add(**gradient.metrics, **policy.step(self.max_grad_norm, apart=True))
+        metrics.add(**gradient.metrics, **policy.step(self.max_grad_norm, separate=True))
 
     def _subtract_baseline(self) -> np.ndarray:
         buffer = self.rollout_buffer
@@ -195,33 +199,15 @@ class REINFORCE(FastAlgorithm):
         elif self.baseline == "value":
             advantages = advantages - buffer.values
         if self.normalize_returns == "rollout":
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+            advantages = normalize_advantages(advantages)
         return advantages
-
-    def _loss(self, batch: RolloutBufferSamples, metrics: MinibatchMetrics) -> th.Tensor:
-        values, log_prob, entropy = evaluate_batch(self.policy, batch)
-        # 1 for the steps of the present policy, the importance ratio for those that were carried over
-        weights = th.exp(log_prob.detach() - batch.old_log_prob).clamp(max=1.0)
-        policy_loss = -(weights * batch.advantages * log_prob).mean()
-        value_loss = F.mse_loss(batch.returns, values)
-        entropy_loss = -th.mean(-log_prob if entropy is None else entropy)
-        loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
-        metrics.add(
-            policy_gradient_loss=policy_loss.item(),
-            value_loss=value_loss.item(),
-            entropy_loss=entropy_loss.item(),
-            loss=loss.item(),
-            importance_weight=weights.mean().item(),
-        )
-        return loss
 
     def _log_update(self, metrics: MinibatchMetrics) -> None:
         buffer = self.rollout_buffer
-        for name in metrics.names:
+        for name in metrics.values:
             self.logger.record(f"train/{name}", metrics.mean(name))
         batches = in_order(buffer, self.batch_size)
-        kl = rollout_kl(self.policy, batches, lambda batch: (evaluate_batch(self.policy, batch), batch))
-        self.logger.record("train/approx_kl", kl)
+        self.logger.record("train/approx_kl", rollout_kl(self.policy, batches))
         if self.vf_coef > 0:
             self.logger.record("train/explained_variance", explained_variance(buffer.values, buffer.returns))
         if hasattr(self.policy, "log_std"):

@@ -8,17 +8,12 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.distributions import make_proba_distribution
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from torch import nn
 
-from sb3_ext.common.diagnostics import approx_kl, clip_fraction
-from sb3_ext.common.policy_output import PolicyOutput
-from sb3_ext.common.snapshot import PolicySnapshot
-from sb3_ext.fast.flat import FlatAdam, FlatParameters, FlatSnapshot
+from sb3_ext.common.updates import PolicyBackup
+from sb3_ext.fast.flat import FlatAdam, FlatBackup, FlatParameters
 from sb3_ext.fast.heads import make_head
 from sb3_ext.fast.mlp import Mlp, Workspace
-from sb3_ext.ppo_ext.loss import LossSettings, ppo_loss
-from sb3_ext.ppo_ext.loss_gradient import Samples, ppo_loss_gradient
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 
@@ -136,37 +131,6 @@ def test_large_outputs_do_not_overflow():
     assert np.allclose(entropy, distribution.entropy(), atol=1e-4)
 
 
-@pytest.mark.parametrize("clip_range_vf", [None, 0.3])
-@pytest.mark.parametrize("value_loss", ["mse", "huber"])
-@pytest.mark.parametrize("normalize_advantage", [True, False])
-@pytest.mark.parametrize("n", [1, 2, 50])
-def test_the_gradient_of_the_loss_is_that_of_autograd(clip_range_vf, value_loss, normalize_advantage, n):
-    settings = LossSettings(0.2, clip_range_vf, 0.01, 0.5, normalize_advantage, value_loss)
-    values, log_prob, entropy = (th.randn(n, requires_grad=True) for _ in range(3))
-    old_values, advantages, returns = (3 * th.randn(n) for _ in range(3))
-    old_log_prob = (log_prob + 0.5 * th.randn(n)).detach()
-    batch = RolloutBufferSamples(th.zeros(n), th.zeros(n), old_values, old_log_prob, advantages, returns)
-    terms = ppo_loss(PolicyOutput(values, log_prob, entropy), batch, settings)
-    terms.total.backward()
-
-    samples = Samples(*(tensor.numpy() for tensor in (old_values, old_log_prob, advantages, returns)))
-    answers = (tensor.detach().numpy() for tensor in (values, log_prob, entropy))
-    gradient = ppo_loss_gradient(*answers, samples, settings)
-    assert np.allclose(gradient.values, values.grad, **CLOSE)
-    assert np.allclose(gradient.log_prob, log_prob.grad, **CLOSE)
-    assert np.allclose(gradient.entropy, entropy.grad, **CLOSE)
-    expected = {
-        "loss": terms.total,
-        "policy_gradient_loss": terms.policy,
-        "value_loss": terms.value,
-        "entropy_loss": terms.entropy,
-        "approx_kl": approx_kl(terms.log_ratio),
-        "clip_fraction": clip_fraction(th.exp(terms.log_ratio), 0.2),
-    }
-    expected = {name: value.item() for name, value in expected.items()}
-    assert gradient.metrics == pytest.approx(expected, rel=1e-3, abs=1e-5)
-
-
 @pytest.fixture
 def policy():
     return ActorCriticPolicy(spaces.Box(-1, 1, (4,)), spaces.Discrete(2), lambda progress: 1e-2)
@@ -243,7 +207,7 @@ def test_actor_and_critic_are_clipped_apart(policy):
     flat = FlatParameters(policy)
     flat.gradients.zero_()
     flat.gradients[flat.actor][0], flat.gradients[flat.critic][0] = 0.3, 100.0
-    norms = flat.clip_gradients_apart(0.5)
+    norms = flat.clip_gradients_separately(0.5)
     assert norms == pytest.approx({"grad_norm_actor": 0.3, "grad_norm_critic": 100.0})
     assert flat.gradients[flat.actor].norm().item() == pytest.approx(0.3)
     assert flat.gradients[flat.critic].norm().item() == pytest.approx(0.5)
@@ -257,7 +221,7 @@ def test_an_optimizer_that_was_loaded_stepped_or_reset_is_gone_on_with(policy):
     set_gradients(policy, 1)
     adam.step()
     adam.finish()
-    snapshot = PolicySnapshot(policy)
+    snapshot = PolicyBackup(policy)
     policy.optimizer.step()
     adam.start()
     assert adam.state()[-1] == 2
@@ -279,7 +243,7 @@ def test_a_snapshot_brings_back_parameters_moments_and_step(policy):
     set_gradients(policy, 1)
     adam.step()
     before = [tensor.clone() for tensor in adam.state()]
-    snapshot = FlatSnapshot(adam)
+    snapshot = FlatBackup(adam)
     adam.step()
     assert not all(th.equal(a, b) for a, b in zip(adam.state(), before, strict=True))
     snapshot.restore()

@@ -292,7 +292,7 @@ model.learn(128, callback=wait)
 class NoSteps:
     """Steps that do nothing."""
 
-    epoch = apply = take_snapshot = None
+    epoch = apply = back_up = None
 
     def look(self, batch: Any) -> float:
         return 0.5

@@ -16,7 +16,7 @@ class Number:
     def __init__(self):
         self.value, self.rollout_kl = 0, 0.0
 
-    def take_snapshot(self):
+    def back_up(self):
         return Copy(self)
 
 
@@ -29,7 +29,7 @@ class Copy:
 
 
 def make_guard(policy, limit=0.1, scope="epoch", rollback=True):
-    return KLGuard(limit, scope, rollback, lambda: policy.rollout_kl, policy.take_snapshot)
+    return KLGuard(limit, scope, rollback, lambda: policy.rollout_kl, policy.back_up)
 
 
 @pytest.mark.parametrize("scope", ["epoch", "minibatch"])

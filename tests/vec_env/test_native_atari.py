@@ -12,7 +12,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor, load_results
 from stable_baselines3.common.vec_env import VecFrameStack, VecMonitor, VecTransposeImage
 
-from sb3_ext.common.frame_skip import warn_double_frame_skip
+from sb3_ext.common.env_checks import warn_double_frame_skip
 from sb3_ext.vec_env.native_atari import make_native_atari_env
 
 PPO_KWARGS = {"n_steps": 8, "batch_size": 16, "n_epochs": 1, "device": "cpu"}

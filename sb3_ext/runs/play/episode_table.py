@@ -21,11 +21,12 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_normalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 
+from sb3_ext.common.returns import gae, reward_to_go
 from sb3_ext.runs.files import replacing
 from sb3_ext.runs.play.policy_probe import Agent, Decision
 from sb3_ext.wrappers.monitor_order import wrappers_of
 
-__all__ = ["EpisodeTable", "gae", "play_episode"]
+__all__ = ["EpisodeTable", "play_episode"]
 
 #: Observations with more numbers than this are summed up
 _MAX_COMPONENTS = 16
@@ -110,33 +111,6 @@ def play_episode(
         return episode.table()
 
 
-def gae(
-    rewards: np.ndarray,
-    values: np.ndarray,
-    next_values: np.ndarray,
-    ends: np.ndarray,
-    gamma: float,
-    gae_lambda: float,
-) -> np.ndarray:
-    """
-    Generalised advantage estimation; with ``gae_lambda=1``, return minus value.
-
-    :param rewards: of each step
-    :param values: of the state before each step
-    :param next_values: of the state after it: 0 where the episode terminated
-    :param ends: whether an episode ended with the step
-    :param gamma: discount factor
-    :param gae_lambda: 0 looks one step ahead, 1 to the end
-    """
-    advantages = np.empty(len(rewards))
-    running = 0.0
-    for step in range(len(rewards) - 1, -1, -1):
-        error = rewards[step] + gamma * next_values[step] - values[step]
-        running = error + gamma * gae_lambda * running * (not ends[step])
-        advantages[step] = running
-    return advantages
-
-
 class _Episode:
     """
     An episode while it is played.
@@ -185,8 +159,8 @@ class _Episode:
             next_values[-1] = self._agent.value(self._observations)
         gamma, gae_lambda = (float(getattr(self._model, name, 1.0)) for name in ("gamma", "gae_lambda"))
         advantages = gae(columns["seen_reward"], values, next_values, ends, gamma, gae_lambda)
-        zeros = np.zeros(len(values))
-        returns = gae(columns["reward"], zeros, zeros, zeros, gamma, 1.0)  # a lost life ends nothing for the score
+        no_ends = np.zeros(len(values))  # a lost life ends nothing for the score
+        returns = reward_to_go(columns["reward"], no_ends, gamma)
         last = {name: columns.pop(name) for name in ("terminated", "truncated")}
         return EpisodeTable({**columns, "return": returns, "advantage": advantages, **last})
 

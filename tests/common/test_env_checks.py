@@ -13,7 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 import sb3_ext.envs  # noqa: F401  registers Bandit-v0
 from sb3_ext import REINFORCE, A2CExt, MaskablePPOExt, PPOExt, RecurrentPPOExt
 from sb3_ext.callbacks.metrics.callback import Metrics
-from sb3_ext.common.env_diversity import env_diversity, warn_if_copies
+from sb3_ext.common.env_checks import env_diversity, warn_if_copies
 from sb3_ext.fast.algorithm import FastAlgorithm
 
 

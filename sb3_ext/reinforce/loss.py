@@ -1,0 +1,62 @@
+"""REINFORCE's loss on one minibatch: for autograd, and with its gradient in closed form on plain arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.type_aliases import RolloutBufferSamples
+from torch.nn import functional as F
+
+from sb3_ext.common.updates import PolicyOutput, mean
+from sb3_ext.fast.policy import LossGradient
+
+__all__ = ["reinforce_loss", "reinforce_loss_gradient"]
+
+
+def reinforce_loss(
+    output: PolicyOutput, batch: RolloutBufferSamples, ent_coef: float, vf_coef: float
+) -> tuple[th.Tensor, dict[str, float]]:
+    """:return: the loss and its metrics"""
+    values, log_prob, entropy = output
+    # 1 for the steps of the present policy, the importance ratio for those that were carried over
+    weights = th.exp(log_prob.detach() - batch.old_log_prob).clamp(max=1.0)
+    policy_loss = -(weights * batch.advantages * log_prob).mean()
+    value_loss = F.mse_loss(batch.returns, values)
+    entropy_loss = -th.mean(-log_prob if entropy is None else entropy)
+    loss = policy_loss + ent_coef * entropy_loss + vf_coef * value_loss
+    return loss, {
+        "policy_gradient_loss": policy_loss.item(),
+        "value_loss": value_loss.item(),
+        "entropy_loss": entropy_loss.item(),
+        "loss": loss.item(),
+        "importance_weight": weights.mean().item(),
+    }
+
+
+def reinforce_loss_gradient(
+    values: np.ndarray,
+    log_prob: np.ndarray,
+    entropy: np.ndarray,
+    batch: RolloutBufferSamples,
+    ent_coef: float,
+    vf_coef: float,
+) -> LossGradient:
+    """:func:`reinforce_loss` in closed form."""
+    n = len(values)
+    weights = np.minimum(np.exp(log_prob - batch.old_log_prob.numpy()), 1)
+    weighted = weights * batch.advantages.numpy()
+    errors = values - batch.returns.numpy()
+    policy_loss, value_loss, entropy_loss = -mean(weighted * log_prob), mean(errors * errors), -mean(entropy)
+    metrics = {
+        "policy_gradient_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy_loss": entropy_loss,
+        "loss": policy_loss + ent_coef * entropy_loss + vf_coef * value_loss,
+        "importance_weight": mean(weights),
+    }
+    return LossGradient(
+        values=errors * np.float32(2 * vf_coef / n),
+        log_prob=weighted * np.float32(-1 / n),
+        entropy=-ent_coef / n,
+        metrics=metrics,
+    )
