@@ -12,6 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.nested import all_of
+from sb3_ext.common.model_file import callback_state
 from sb3_ext.wrappers.curriculum.env import STAGE_KEY
 from sb3_ext.wrappers.curriculum.options import CurriculumConfig, Stage, read_curriculum
 
@@ -107,8 +108,8 @@ class Curriculum(BaseCallback):
     Decides at the end of each rollout whether to move on or back, from the raw scores of episodes that were played in
     the stage. Episodes that have begun end in their stage.
 
-    Where the training is, is saved with the model, as its attribute ``curriculum_state``: a model that is loaded goes
-    on from there. ``model.curriculum_state = None`` lets it begin with the first stage.
+    The progress is saved with the model, and a loaded model continues from there. ``callback_state(model).clear()``
+    (from ``sb3_ext.common.model_file``) starts again with the first stage.
 
     Logs ``curriculum/stage`` (from 1 on), ``curriculum/stage_steps`` and ``curriculum/score``.
 
@@ -129,9 +130,8 @@ class Curriculum(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._check_envs()
-        self.progress = CurriculumProgress.restored(getattr(self.model, "curriculum_state", None), self.config.stages)
-        # Not a copy: a checkpoint in the middle of a rollout has the latest
-        self.model.curriculum_state = vars(self.progress)  # type: ignore[attr-defined]
+        self.progress = CurriculumProgress.restored(callback_state(self.model).get("curriculum"), self.config.stages)
+        self._keep_progress()
         self._set_stage()
         self._start_over_in_stage()
         self._warn_if_too_short()
@@ -162,7 +162,7 @@ class Curriculum(BaseCallback):
         left, steps = self.stage, self.progress.stage_steps
         stage = self.progress.stage + by
         self.progress = CurriculumProgress(stage, self.config.stages[stage].name)
-        self.model.curriculum_state = vars(self.progress)  # type: ignore[attr-defined]
+        self._keep_progress()
         self._set_stage()
         if self.verbose >= 1:
             direction = "on" if by > 0 else "back"
@@ -170,6 +170,10 @@ class Curriculum(BaseCallback):
                 f"Curriculum: {direction} to stage {stage + 1} of {len(self.config.stages)}, {self.stage.name!r}, at "
                 f"{self.num_timesteps:,} steps: {reason} in {left.name!r} ({steps:,} steps)"
             )
+
+    def _keep_progress(self) -> None:
+        # Not a copy: a checkpoint in the middle of a rollout has the latest
+        callback_state(self.model)["curriculum"] = vars(self.progress)
 
     def _set_stage(self) -> None:
         self.training_env.env_method("set_stage", self.progress.stage)

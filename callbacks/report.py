@@ -29,7 +29,7 @@ from sb3_ext.callbacks.run_folder import folder_of_training
 from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.common.option_readers import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
 from sb3_ext.metrics.sample_efficiency import reward_threshold, spec_of
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.record import TRAINING_FILE
 from sb3_ext.runs.rows import last_row
 from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
@@ -221,7 +221,7 @@ class _Ending:
             return None
 
     def _save(self, training: Mapping[str, Any]) -> None:
-        with replacing(self._folder / TRAINING_FILE) as unfinished:
+        with atomic_write(self._folder / TRAINING_FILE) as unfinished:
             unfinished.write_text(mask_passwords(f"{json.dumps(training, indent=2)}\n"), encoding="utf-8")
 
     def _at_exit(self) -> None:

@@ -12,7 +12,7 @@ from rich import box, get_console
 from rich.console import Console
 from rich.table import Table
 
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 
 __all__ = ["ALERTS_FILE", "AlertCount", "print_summary", "read_alert_counts", "write_alert_counts"]
 
@@ -50,7 +50,7 @@ def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCou
     :return: the file
     """
     path = Path(folder) / ALERTS_FILE
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps([asdict(count) for count in counts], indent=2) + "\n", encoding="utf-8")
     return path
 

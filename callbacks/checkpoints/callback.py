@@ -29,11 +29,12 @@ from sb3_ext.runs.agents.checkpoint import (
     copy_checkpoint,
     prune,
     save_checkpoint,
+    save_model,
     step_name,
     write_record,
 )
 from sb3_ext.runs.agents.statistics import save_statistics
-from sb3_ext.runs.files import remove_unfinished, save_model
+from sb3_ext.runs.files import remove_unfinished
 from sb3_ext.runs.rows import Row, rows_of, scalars
 
 __all__ = ["Checkpoints", "CheckpointsOptions"]

@@ -13,9 +13,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
-from sb3_ext.runs.agents.checkpoint import Checkpoint
+from sb3_ext.runs.agents.checkpoint import Checkpoint, prune_videos
 from sb3_ext.runs.agents.env_recipe import EnvRecipe
-from sb3_ext.runs.play.video import Recorded, Recording, prune_videos, record
+from sb3_ext.runs.play.video import Recorded, Recording, record
 from sb3_ext.runs.processes.jobs import BackgroundProcess, Outcome
 
 __all__ = ["CheckpointRecorder", "MakeEnv"]

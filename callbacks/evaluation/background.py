@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.evaluation.process import EvaluationProcess, EvaluationProcessFailed, EvaluationSetup
 from sb3_ext.runs.agents.env_recipe import EnvRecipe
-from sb3_ext.runs.agents.snapshot import ScoreAgent, Snapshot
+from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent
 from sb3_ext.runs.play.scoring import Scores
 
 __all__ = ["BackgroundEvaluation"]
@@ -40,7 +40,7 @@ class BackgroundEvaluation:
         self._score_agent = score_agent
         self._process: EvaluationProcess | None = None
         #: What is being evaluated
-        self.pending: Snapshot | None = None
+        self.pending: AgentSnapshot | None = None
         #: Seconds after which a process that is waited for is done without
         self.patience = _PATIENCE
         self._is_behind = False
@@ -61,7 +61,7 @@ class BackgroundEvaluation:
         """The number of the process in the system."""
         return None if self._process is None else self._process.pid
 
-    def request(self, snapshot: Snapshot) -> None:
+    def request(self, snapshot: AgentSnapshot) -> None:
         """
         :param snapshot: to evaluate; one at a time
         """
@@ -73,7 +73,7 @@ class BackgroundEvaluation:
         """:return: whether :meth:`collect` has something to give and need not wait"""
         return self.pending is not None and (self._process is None or self._process.has_answer())
 
-    def collect(self, timeout: float | None = None) -> tuple[Snapshot, Scores]:
+    def collect(self, timeout: float | None = None) -> tuple[AgentSnapshot, Scores]:
         """
         :param timeout: seconds to wait; ``None`` for ever
         :return: what was evaluated, and its scores
@@ -94,7 +94,7 @@ class BackgroundEvaluation:
         self.patience = _PATIENCE + 3 * scores.seconds
         return snapshot, scores
 
-    def catch_up(self) -> tuple[Snapshot, Scores]:
+    def catch_up(self) -> tuple[AgentSnapshot, Scores]:
         """As :meth:`collect_anyway`, when the next evaluation is due; a wait that can be felt is announced."""
         try:
             return self.collect(_SHORT_WAIT)
@@ -102,7 +102,7 @@ class BackgroundEvaluation:
             self.warn_behind("Training waits for it", "set busy: skip")
             return self.collect_anyway()
 
-    def collect_anyway(self) -> tuple[Snapshot, Scores]:
+    def collect_anyway(self) -> tuple[AgentSnapshot, Scores]:
         """As :meth:`collect`, but evaluate here, now and from now on, when that takes longer than :attr:`patience`."""
         assert self.pending is not None
         try:

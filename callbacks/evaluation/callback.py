@@ -18,8 +18,8 @@ from sb3_ext.callbacks.evaluation.background import BackgroundEvaluation
 from sb3_ext.callbacks.evaluation.options import EvaluationConfig, config_of
 from sb3_ext.callbacks.evaluation.results import log_late, log_now, metrics_of, save_evaluations, tell, tell_skipped
 from sb3_ext.callbacks.evaluation.stop import Goal
-from sb3_ext.runs.agents.env_recipe import EnvRecipe, NotThereYet
-from sb3_ext.runs.agents.snapshot import ScoreAgent, Snapshot, SnapshotFolder
+from sb3_ext.runs.agents.env_recipe import EnvRecipe, PlaceholderEnv
+from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent, SnapshotFolder
 from sb3_ext.runs.play.scoring import Scores, play
 from sb3_ext.runs.rows import last_row
 from sb3_ext.wrappers.training_link import link_to_training
@@ -74,7 +74,7 @@ class Evaluation(EvalCallback):
             eval_env = make_env()
         folder = None if folder is None else os.fspath(folder)
         super().__init__(
-            NotThereYet() if eval_env is None else eval_env,
+            PlaceholderEnv() if eval_env is None else eval_env,
             callback_on_new_best,
             callback_after_eval,
             n_eval_episodes=self.config.episodes or _EPISODES,
@@ -230,13 +230,13 @@ class Evaluation(EvalCallback):
         stage = self.eval_env.get_attr("stage", 0)[0] if self.eval_env.has_attr("stage") else None
         background.request(self._snapshots.take(self.model, stage))
 
-    def _report_late(self, snapshot: Snapshot, scores: Scores) -> bool:
+    def _report_late(self, snapshot: AgentSnapshot, scores: Scores) -> bool:
         try:
             return self._report(snapshot.step, scores, snapshot)
         finally:
             snapshot.discard()
 
-    def _report(self, step: int, scores: Scores, snapshot: Snapshot | None = None) -> bool:
+    def _report(self, step: int, scores: Scores, snapshot: AgentSnapshot | None = None) -> bool:
         """
         :param step: timesteps that the agent was trained for
         :param scores: what it reached
@@ -275,7 +275,7 @@ class Evaluation(EvalCallback):
                 successes=self.evaluations_successes,
             )
 
-    def _save_best(self, snapshot: Snapshot | None) -> bool:
+    def _save_best(self, snapshot: AgentSnapshot | None) -> bool:
         best = None if self.best_model_save_path is None else Path(self.best_model_save_path, "best_model.zip")
         if best is not None:
             snapshot = snapshot or self._snapshots.take(self.model)

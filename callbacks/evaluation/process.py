@@ -11,7 +11,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.runs.agents.snapshot import ScoreAgent, Snapshot
+from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent
 from sb3_ext.runs.play.scoring import Scores
 from sb3_ext.runs.processes.jobs import BackgroundProcess
 from sb3_ext.wrappers.training_link import link_to_training
@@ -59,7 +59,7 @@ class EvaluationProcess:
         except Exception as error:
             raise EvaluationProcessFailed(f"The evaluation process can't be started: {error!r}") from error
 
-    def request(self, snapshot: Snapshot) -> None:
+    def request(self, snapshot: AgentSnapshot) -> None:
         """
         :param snapshot: what to evaluate; its files must stay until the answer is there
         """
@@ -105,6 +105,6 @@ def _prepare(setup: EvaluationSetup) -> None:
     _prepared = setup, env
 
 
-def _score(snapshot: Snapshot) -> Scores:
+def _score(snapshot: AgentSnapshot) -> Scores:
     setup, env = _prepared
     return snapshot.score(setup.algorithm, env, setup.score_agent)

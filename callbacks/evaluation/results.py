@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.scoring import Scores
 
 __all__ = ["log_late", "log_now", "metrics_of", "save_evaluations", "tell", "tell_skipped"]
@@ -79,7 +79,7 @@ def save_evaluations(path: Path, **columns: Sequence[Any]) -> None:
     :param columns: its arrays, by name, with an entry for each evaluation; empty ones are left out
     """
     arrays = {name: _rectangle(rows) for name, rows in columns.items() if rows}
-    with replacing(path) as unfinished, unfinished.open("wb") as file:
+    with atomic_write(path) as unfinished, unfinished.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 

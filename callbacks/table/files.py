@@ -19,7 +19,7 @@ from stable_baselines3.common.logger import (
     filter_excluded_keys,
 )
 
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 
 __all__ = ["AppendedCSV", "AppendedJSON", "LogFiles", "log_files"]
 
@@ -66,7 +66,7 @@ class AppendedCSV(CSVOutputFormat):
     def _add_columns(self, names: list[str]) -> None:
         # SB3 reads all lines into memory and writes over them: a training that is killed meanwhile leaves a broken file
         path = Path(self.file.name)
-        with replacing(path) as unfinished:
+        with atomic_write(path) as unfinished:
             with path.open(encoding="utf-8") as old, unfinished.open("w", encoding="utf-8") as new:
                 new.write(self.separator.join([*self.keys, *names]) + "\n")
                 old.readline()

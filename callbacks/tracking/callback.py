@@ -27,7 +27,7 @@ from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.metrics.bounds import remember_bounds
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.rows import last_row
 from sb3_ext.runs.stop_signals import catch_stop_signals, release_stop_signals
 
@@ -339,5 +339,5 @@ def _write_run_file(folder: Path, run: Run, algo: str, env_id: str | None) -> No
         "env_id": env_id,
         "folder": folder.name,
     }
-    with replacing(folder / RUN_FILE) as unfinished:
+    with atomic_write(folder / RUN_FILE) as unfinished:
         unfinished.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")

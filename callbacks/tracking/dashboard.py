@@ -24,7 +24,7 @@ from sb3_ext.callbacks.tracking.run_config import algorithm_name, env_id_of
 from sb3_ext.callbacks.tracking.writer import EVAL_STEP, TIMESTEPS
 from sb3_ext.metrics.bounds import hard_bounds
 from sb3_ext.metrics.catalogue import describe, groups, ordered
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 
 if TYPE_CHECKING:
     from wandb import Run
@@ -94,7 +94,7 @@ class Dashboard:
         """
         :param path: a JSON file
         """
-        with replacing(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
 

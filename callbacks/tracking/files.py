@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import time
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sb3_ext.callbacks.tracking.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, masked_lines, zip_run
 from sb3_ext.callbacks.tracking.writer import WandbWriter
 from sb3_ext.common.model_file import read_model_file
-from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, find_checkpoints
+from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, Video, find_checkpoints, find_videos
 from sb3_ext.runs.agents.statistics import matching_statistics
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ __all__ = ["RunFiles"]
 
 #: Names under which it is logged when a model was saved, by the kind of checkpoint
 _SAVED = {"step": "time/checkpoint", "best": "time/best_model", "last": "time/last_model"}
-#: ``<name>-step-<timesteps>``, and what may come after it
-_VIDEO = re.compile(r"(?P<name>.+?)-step-(?P<step>\d+)")
 #: Seconds between two uploads of a best model, which may be found every few seconds at first
 _UPLOAD_EVERY = 600.0
 
@@ -57,13 +54,15 @@ class RunFiles:
         """
         import wandb
 
-        for path in self._new(self._videos()):
+        videos = self._videos()
+        for path in self._new(videos):
             if not _is_complete(path):
                 del self._seen[path]
                 continue
-            named = _VIDEO.match(path.stem)
-            name, step = (named["name"], int(named["step"])) if named else (path.stem, timesteps)
-            self._writer.log(step, {f"video/{name}": wandb.Video(str(path), format="mp4")})
+            _, name, step = videos[path]
+            self._writer.log(
+                timesteps if step is None else step, {f"video/{name}": wandb.Video(str(path), format="mp4")}
+            )
 
     def log_checkpoint_times(self) -> None:
         """Log when new checkpoints and best models were saved: seconds of training, at the timesteps of the model."""
@@ -132,9 +131,8 @@ class RunFiles:
                 artifact.add_file(str(path), name=path.name)
         self._run.log_artifact(artifact, aliases=aliases)
 
-    def _videos(self) -> list[Path]:
-        videos = [path for path in self.folder.glob("videos/*.mp4") if not path.name.startswith(".")]
-        return [path for path in videos if not leads_out(path, self.folder)]
+    def _videos(self) -> dict[Path, Video]:
+        return {video.path: video for video in find_videos(self.folder) if not leads_out(video.path, self.folder)}
 
     def _models(self) -> dict[Path, str]:
         """Saved models, and what kind of checkpoint each is."""

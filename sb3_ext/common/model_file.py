@@ -8,9 +8,12 @@ import os
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-__all__ = ["ModelFile", "ModelPath", "check_saved_by", "read_model_file", "zip_path"]
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
+__all__ = ["ModelFile", "ModelPath", "callback_state", "check_saved_by", "read_model_file", "zip_path"]
 
 ModelPath = str | os.PathLike[str]
 
@@ -77,6 +80,16 @@ def check_saved_by(algorithm: str, parameters: Collection[str], model: ModelPath
         if (mark in saved) != (mark in parameters):
             was, has = ("was", "has") if mark in saved else ("was not", "has no")
             raise ValueError(f"{model} {was} saved by {owner} (it {has} {mark!r}): {algorithm} can't load it.")
+
+
+def callback_state(model: BaseAlgorithm) -> dict[str, dict[str, Any]]:
+    """
+    What callbacks need to continue a training, by the callback's name. SB3 saves the attributes of a model, whatever
+    its class, so this travels with every model file: the only attribute that this package adds to models.
+
+    :return: a dictionary to read and to change; its values may have what JSON has
+    """
+    return model.__dict__.setdefault("callback_state", {})
 
 
 def _existing(model: ModelPath) -> Path:

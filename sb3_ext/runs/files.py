@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all: written under a temporary name, then renamed.
+"""Atomic writes: a file is complete or does not exist.
 
 A run can be killed at any moment, and others may read its folder while it is training.
 """
@@ -12,18 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stable_baselines3.common.base_class import BaseAlgorithm
-
-__all__ = ["remove_unfinished", "replacing", "same_file", "save_model"]
+__all__ = ["atomic_write", "link_or_copy", "remove_unfinished"]
 
 _PREFIX = ".unfinished-"
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
-    :param path: a file; what is there already stays until the new one is complete, and when it doesn't get there
-    :return: the name to write to, in the same folder and with the same ending
+    Write to the path this yields, in the same folder. It replaces ``path`` when the block ends without an error.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,26 +34,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
-def save_model(model: BaseAlgorithm, path: str | os.PathLike[str]) -> Path:
+def link_or_copy(source: Path, target: Path) -> None:
     """
-    :param model: any algorithm of SB3
-    :param path: where to save it, with or without ``.zip``
-    :return: the file
-    """
-    file = Path(f"{os.fspath(path).removesuffix('.zip')}.zip")
-    with replacing(file) as unfinished:
-        model.save(unfinished)
-    return file
+    Give a file a second name, at no cost where the file system can. Existing targets are replaced.
 
-
-def same_file(source: Path, target: Path) -> None:
+    :param source: a complete file that is only ever replaced, never changed in place
     """
-    Give a file a second name, at no cost where the file system can.
-
-    :param source: a complete file, which is only ever replaced, not changed
-    :param target: its other name; what has it now is replaced
-    """
-    with replacing(target) as unfinished:
+    with atomic_write(target) as unfinished:
         unfinished.unlink()
         try:
             os.link(source, unfinished)
@@ -65,9 +49,7 @@ def same_file(source: Path, target: Path) -> None:
 
 
 def remove_unfinished(*folders: str | os.PathLike[str]) -> None:
-    """
-    :param folders: folders that nobody is writing to now; what a killed process left there is removed
-    """
+    """Remove what a killed process left in folders that nobody is writing to now."""
     for folder in folders:
         for file in Path(folder).glob(f"{_PREFIX}*"):
             file.unlink(missing_ok=True)

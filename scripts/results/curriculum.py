@@ -27,6 +27,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_ext import PPOExt
 from sb3_ext.callbacks.curriculum import Curriculum
+from sb3_ext.common.model_file import callback_state
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.vec_env.mixed import member_fns, members_of_envs, read_members
 from sb3_ext.wrappers.curriculum.options import CurriculumConfig, read_curriculum
@@ -143,7 +144,7 @@ def train(run: Run) -> Result:
 
 def storm_steps(run: Run, model: PPOExt) -> float:
     if run.variant == VARIANTS[1]:
-        state = model.curriculum_state  # type: ignore[attr-defined]
+        state = callback_state(model)["curriculum"]
         return state["stage_steps"] if state["stage"] == len(WINDS) - 1 else 0
     if run.variant == VARIANTS[2]:
         names = [member.name for member in members_of_envs(MEMBERS, model.n_envs)]

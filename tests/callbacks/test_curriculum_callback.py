@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 
 from sb3_ext import PPOExt
 from sb3_ext.callbacks.curriculum import Curriculum, CurriculumProgress
+from sb3_ext.common.model_file import callback_state
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.wrappers.curriculum.options import Back, Next, Plateau, Stage, read_curriculum
 
@@ -186,7 +187,7 @@ def test_a_model_that_is_loaded_goes_on_in_its_stage(tmp_path, normalize):
     config = config_of(*LEVELS)
     model = make_model(env(), PPOExt)
     learn(model, config, 2)
-    assert model.curriculum_state["name"] == "middle"
+    assert callback_state(model)["curriculum"]["name"] == "middle"
     model.save(tmp_path / "model")
     # As RL Zoo does with -i: other environments, and timesteps counted from 0
     follow = learn(PPOExt.load(tmp_path / "model", env=env()), config, 2)
@@ -211,7 +212,7 @@ def test_a_checkpoint_within_a_rollout_has_the_latest(tmp_path):
 
     config = config_of(*LEVELS)
     learn(make_model(make_env(config)), config, 2, Save())
-    state = PPO.load(tmp_path / "model").curriculum_state
+    state = callback_state(PPO.load(tmp_path / "model"))["curriculum"]
     assert (state["stage"], state["stage_steps"], state["scores"]) == (1, 10, [])
 
 
@@ -220,7 +221,7 @@ def test_a_curriculum_that_has_changed_is_told_apart_by_names(tmp_path):
     model = make_model(make_env(config))
     learn(model, config, 2)
     longer = config_of({"name": "lowest", "next": {"steps": 1}}, *LEVELS)
-    saved = model.curriculum_state
+    saved = callback_state(model)["curriculum"]
     assert CurriculumProgress.restored(saved, longer.stages).stage == 2
     with pytest.warns(UserWarning, match="was in the stage 'middle', and the curriculum has stage 1: it begins"):
         assert CurriculumProgress.restored(saved, config_of({}).stages).stage == 0

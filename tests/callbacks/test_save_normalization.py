@@ -126,7 +126,7 @@ def test_without_normalisation_it_does_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("of_evaluation", "message"),
     [
-        ({"training": True}, "can't be had again. Make it with training=False"),
+        ({"training": True}, "can't be reproduced. Create it with training=False"),
         ({"training": False, "clip_obs": 3.0}, "clip_obs=10.0 in training and clip_obs=3.0 in evaluation"),
     ],
 )

@@ -8,6 +8,8 @@ from rl_zoo3 import exp_manager
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
+from sb3_ext.common.model_file import callback_state
+
 STAGES = [
     {"name": "short", "env_kwargs": {"max_episode_steps": 20}, "next": {"steps": 100}},
     {"name": "real"},
@@ -53,7 +55,7 @@ def test_a_training_goes_through_the_stages_and_is_evaluated_in_the_last(tmp_pat
     _, model, rows = train(tmp_path, {"curriculum": {"stages": STAGES}})
     assert [row["curriculum/stage"] for row in rows if "curriculum/stage" in row][-1] == 2
     assert "on to stage 2 of 2, 'real'" in capsys.readouterr().out
-    assert model.curriculum_state["name"] == "real"
+    assert callback_state(model)["curriculum"]["name"] == "real"
     lengths = [row["eval/mean_ep_length"] for row in rows if "eval/mean_ep_length" in row]
     assert lengths and max(lengths) > 20
 

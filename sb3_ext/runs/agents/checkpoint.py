@@ -1,9 +1,8 @@
-"""Checkpoints of a run: their names, how they are written, and how they are found again.
+"""Checkpoints of a run: their names, and how they are written and found again. Free of torch, for reports.
 
-Models and normalisation statistics lie in the run folder under the names that RL Zoo's commands know:
-``best_model.zip`` (``enjoy --load-best``) and ``rl_model_<n>_steps.zip`` (``--load-checkpoint n``); and there is
-``last_model.zip``. What there is to know about a model is in ``checkpoints/``, under its name: the metrics at that
-moment (``.json``) and an episode step by step (``.csv``).
+Models and normalisation statistics are in the run folder, under the names that RL Zoo's commands know:
+``best_model.zip`` (``enjoy --load-best``), ``rl_model_<n>_steps.zip`` (``--load-checkpoint n``) and ``last_model.zip``.
+``checkpoints/`` has the metrics of each model (``.json``) and an episode step by step (``.csv``); ``videos/`` a video.
 """
 
 from __future__ import annotations
@@ -16,23 +15,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stable_baselines3.common.base_class import BaseAlgorithm
-
-from sb3_ext.common.model_file import read_model_file
+from sb3_ext.common.model_file import read_model_file, zip_path
 from sb3_ext.runs.agents.statistics import save_statistics, statistics_path
-from sb3_ext.runs.files import replacing, same_file, save_model
+from sb3_ext.runs.files import atomic_write, link_or_copy
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
 
 __all__ = [
     "BEST",
     "LAST",
     "Checkpoint",
     "Metric",
+    "Video",
+    "best_video",
     "copy_checkpoint",
     "find_checkpoints",
+    "find_videos",
     "prune",
+    "prune_videos",
     "save_checkpoint",
+    "save_model",
     "step_name",
     "write_record",
 ]
@@ -43,13 +48,13 @@ LAST = "last_model"
 Folder = str | os.PathLike[str]
 
 _STEP_NAME = re.compile(r"rl_model_(?P<step>\d+)_steps")
+_VIDEO = re.compile(r"(?P<kind>.+?)-step-(?P<step>\d+)")
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """
-    :param value: of a metric
-    :param step: timesteps when it was known
+    :param value: value of a metric
+    :param step: timesteps at which it was measured
     """
 
     value: float
@@ -57,20 +62,17 @@ class Metric:
 
 
 def step_name(step: int) -> str:
-    """
-    :param step: timesteps
-    :return: name of the checkpoint
-    """
+    """:return: name of the checkpoint at a step"""
     return f"rl_model_{step}_steps"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """
-    The files of a checkpoint; whether they are there is another question.
+    The files of a checkpoint, whether they exist or not.
 
     :param folder: the run folder
-    :param name: of the model, without ``.zip``
+    :param name: the model's file name, without ``.zip``
     """
 
     folder: Path
@@ -83,7 +85,7 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        """Timesteps that the model was trained for."""
+        """Timesteps of training."""
         named = _STEP_NAME.fullmatch(self.name)
         return read_model_file(self.model).num_timesteps if named is None else int(named["step"])
 
@@ -97,7 +99,7 @@ class Checkpoint:
 
     @property
     def record(self) -> Path:
-        """The metrics of that moment, as JSON."""
+        """Its metrics, as JSON."""
         return self.folder / "checkpoints" / f"{self.name}.json"
 
     @property
@@ -106,29 +108,23 @@ class Checkpoint:
         return self.folder / "checkpoints" / f"{self.name}.csv"
 
     def video(self, step: int) -> Path:
-        """
-        :param step: timesteps of the model in it
-        """
+        """:return: the video of the model as it was at a step"""
         kind = "checkpoint" if self.kind == "step" else self.kind
         return self.folder / "videos" / f"{kind}-step-{step}.mp4"
 
     def read_record(self) -> dict[str, Any]:
-        """
-        :return: what :func:`write_record` wrote
-        :raises FileNotFoundError: when nobody did
-        """
+        """:return: what :func:`write_record` wrote"""
         return json.loads(self.record.read_text(encoding="utf-8"))
 
 
-def save_checkpoint(model: BaseAlgorithm, checkpoint: Checkpoint, metrics: Mapping[str, Metric]) -> None:
-    """
-    Save a model with what belongs to it. The model's file comes after its statistics, and the record comes last: where
-    there is one, the others are complete.
+def save_model(model: BaseAlgorithm, path: Folder) -> None:
+    """Save a model atomically, to a path with or without ``.zip``."""
+    with atomic_write(zip_path(path)) as unfinished:
+        model.save(unfinished)
 
-    :param model: the model, in training
-    :param checkpoint: where
-    :param metrics: what is known of it, by name
-    """
+
+def save_checkpoint(model: BaseAlgorithm, checkpoint: Checkpoint, metrics: Mapping[str, Metric]) -> None:
+    """Save a model, after its statistics. The record comes last: where it exists, the other files are complete."""
     save_statistics(model, checkpoint.model)
     save_model(model, checkpoint.model)
     write_record(checkpoint, model.num_timesteps, type(model).__name__, metrics)
@@ -136,10 +132,10 @@ def save_checkpoint(model: BaseAlgorithm, checkpoint: Checkpoint, metrics: Mappi
 
 def write_record(checkpoint: Checkpoint, step: int, algorithm: str, metrics: Mapping[str, Metric]) -> None:
     """
-    :param checkpoint: whose model is there already
+    :param checkpoint: its model is already saved
     :param step: its timesteps
     :param algorithm: name of its class
-    :param metrics: what is known of it, by name. NaN and infinity become null, which JSON has instead
+    :param metrics: by name. NaN and infinity become null, because JSON has neither
     """
     statistics = checkpoint.statistics
     record = {
@@ -153,31 +149,23 @@ def write_record(checkpoint: Checkpoint, step: int, algorithm: str, metrics: Map
         "metrics": {name: metric.value if math.isfinite(metric.value) else None for name, metric in metrics.items()},
         "metric_steps": {name: metric.step for name, metric in metrics.items()},
     }
-    with replacing(checkpoint.record) as unfinished:
+    with atomic_write(checkpoint.record) as unfinished:
         unfinished.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def copy_checkpoint(source: Checkpoint, target: Checkpoint, metrics: Mapping[str, Metric], algorithm: str) -> None:
-    """
-    Give a checkpoint that was saved just now a second name.
-
-    :param source: the checkpoint
-    :param target: its other name
-    :param metrics: its metrics
-    :param algorithm: name of its class
-    """
+    """Give a checkpoint that was just saved a second name."""
     if source.statistics.is_file():
-        same_file(source.statistics, target.statistics)
-    same_file(source.model, target.model)
-    # Of the model that had the name before
-    target.table.unlink(missing_ok=True)
+        link_or_copy(source.statistics, target.statistics)
+    link_or_copy(source.model, target.model)
+    target.table.unlink(missing_ok=True)  # belongs to the model that had the name before
     write_record(target, source.step, algorithm, metrics)
 
 
 def find_checkpoints(folder: Folder) -> list[Checkpoint]:
     """
     :param folder: a run folder, made with or without this package
-    :return: the models that can be loaded: those of steps in their order, then the last one, then the best one
+    :return: its models: checkpoints by step, then the last model, then the best model
     """
     folder = Path(folder)
     names = [path.stem for path in folder.glob("rl_model_*_steps.zip") if _STEP_NAME.fullmatch(path.stem)]
@@ -187,22 +175,70 @@ def find_checkpoints(folder: Folder) -> list[Checkpoint]:
 
 def prune(folder: Folder, keep: int) -> list[Checkpoint]:
     """
-    Remove all but the latest checkpoints of steps, with everything that belongs to them. Models that were saved by
-    others, without a record, stay; so do the best and the last one.
+    Remove all but the latest ``keep`` checkpoints, with everything that belongs to them. The best model, the last model
+    and models without a record, which others saved, stay.
 
-    :param folder: a run folder
-    :param keep: how many stay
-    :return: the removed ones
+    :return: the removed checkpoints
     """
     ours = [checkpoint for checkpoint in find_checkpoints(folder) if checkpoint.kind == "step"]
     ours = [checkpoint for checkpoint in ours if checkpoint.record.is_file()]
-    # By time: a training that began again from 0 in the same folder has smaller numbers than those it replaces
+    # By time: a training that started again from 0 in the same folder has smaller numbers than those it replaces
     ours.sort(key=lambda checkpoint: (checkpoint.model.stat().st_mtime_ns, checkpoint.step))
     removed = ours[: max(len(ours) - keep, 0)]
     for checkpoint in removed:
-        # The record first: without it, the rest counts as somebody else's, and not as a complete checkpoint
+        # The record first: without it, the rest counts as somebody else's
         for file in (checkpoint.record, checkpoint.table, checkpoint.video(checkpoint.step)):
             file.unlink(missing_ok=True)
         checkpoint.model.unlink(missing_ok=True)
         checkpoint.statistics.unlink(missing_ok=True)
     return removed
+
+
+class Video(NamedTuple):
+    """
+    :param path: the file
+    :param kind: ``best``, ``last`` or ``checkpoint``; for a video of RL Zoo or another program, its name
+    :param step: timesteps of the model in it; ``None`` when its name doesn't say
+    """
+
+    path: Path
+    kind: str
+    step: int | None
+
+
+def find_videos(folder: Folder) -> list[Video]:
+    """
+    :param folder: a run folder
+    :return: its videos, by step
+    """
+    videos = []
+    for path in Path(folder, "videos").glob("[!.]*.mp4"):
+        named = _VIDEO.match(path.stem)
+        videos.append(Video(path, path.stem, None) if named is None else Video(path, named["kind"], int(named["step"])))
+    return sorted(videos, key=lambda video: (video.step or 0, video.kind))
+
+
+def best_video(folder: Folder) -> Path | None:
+    """
+    :param folder: a run folder
+    :return: the video of the best model; otherwise the newest video of an earlier best model, recorded by this package
+        or by RL Zoo's ``record_video``
+    """
+    best = Checkpoint(Path(folder), BEST)
+    if best.model.is_file() and best.video(best.step).is_file():
+        return best.video(best.step)
+    videos = find_videos(folder)
+    ours = [video.path for video in videos if video.kind == "best"]
+    candidates = ours or [video.path for video in videos if video.kind.startswith("best-model-")]
+    return max(candidates, key=_changed_at, default=None)
+
+
+def prune_videos(folder: Folder, kind: str, keep: int) -> None:
+    """Remove all but the latest ``keep`` videos of a kind."""
+    videos = sorted((video.path for video in find_videos(folder) if video.kind == kind), key=_changed_at)
+    for path in videos[: max(len(videos) - keep, 0)]:
+        path.unlink(missing_ok=True)
+
+
+def _changed_at(path: Path) -> int:
+    return path.stat().st_mtime_ns

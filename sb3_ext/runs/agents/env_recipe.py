@@ -25,7 +25,7 @@ from stable_baselines3.common.vec_env import (
     VecTransposeImage,
 )
 
-__all__ = ["EnvRecipe", "NotThereYet"]
+__all__ = ["EnvRecipe", "PlaceholderEnv"]
 
 #: What evaluation must do as training does
 _NORMALIZE = ("norm_obs", "clip_obs", "gamma", "epsilon", "norm_obs_keys")
@@ -127,7 +127,7 @@ def _without_monitor(spec: EnvSpec) -> EnvSpec:
     return replace(spec, additional_wrappers=tuple(wrappers))
 
 
-class NotThereYet(gym.Env):
+class PlaceholderEnv(gym.Env):
     """Stands in until the environments of training are known, to make others like them."""
 
     observation_space = action_space = spaces.Discrete(1)

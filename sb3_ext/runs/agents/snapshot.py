@@ -1,25 +1,23 @@
-"""An agent as it was at one step of its training: what is evaluated, and what becomes the best model, is one file."""
+"""Snapshots of an agent in training, for evaluations that run while training continues."""
 
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import tempfile
-import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.runs.agents.load import load_agent
 from sb3_ext.runs.agents.statistics import save_statistics, statistics_path
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import link_or_copy
 from sb3_ext.runs.play.scoring import Scores
 
 try:
@@ -27,115 +25,59 @@ try:
 except ImportError:  # Windows, where a killed training leaves its snapshots
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ScoreAgent", "Snapshot", "SnapshotFolder"]
+__all__ = ["AgentSnapshot", "ScoreAgent", "SnapshotFolder"]
 
 #: Plays an agent in environments
 ScoreAgent = Callable[[BaseAlgorithm, VecEnv], Scores]
 
 _PREFIX, _LOCK = ".evaluation-", "lock"
-#: Neighbours that are looked at for what was left
+#: How many neighbouring folders are searched
 _MANY = 1000
-#: What an agent that only plays does without: memory for training, and a seed, with which ``load`` would start all
-#: random numbers anew
-_NOT_FOR_PLAYING: dict[str, Any] = {
-    "buffer_size": 1,
-    "replay_buffer_class": None,
-    "replay_buffer_kwargs": {},
-    "seed": None,
-    "tensorboard_log": None,
-    "verbose": 0,
-}
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class AgentSnapshot:
     """
-    Made with :meth:`take`; can be sent to another process.
+    An agent as it was at one step of training. The file that is evaluated is the one kept as the best model. Can be
+    sent to another process.
 
-    :param step: timesteps that the agent was trained for
-    :param model: the file of the model; that of its normalisation statistics is beside it
-    :param stage: of a curriculum, where evaluation follows it
+    :param step: timesteps of training
+    :param model: the model's file; its normalisation statistics are beside it
+    :param stage: stage of the curriculum, where evaluation follows it
     """
 
     step: int
     model: Path
     stage: int | None = None
 
-    @classmethod
-    def take(cls, model: BaseAlgorithm, folder: Path, stage: int | None = None) -> Snapshot:
-        """
-        :param model: the agent as it is now; nobody else may change it meanwhile
-        :param folder: where to put the files
-        :param stage: of a curriculum
-        """
-        path = folder / f"{model.num_timesteps}.zip"
-        model.save(path)
-        save_statistics(model, path)
-        return cls(model.num_timesteps, path, stage)
-
     def score(self, algorithm: type[BaseAlgorithm], env: VecEnv, score_agent: ScoreAgent) -> Scores:
-        """
-        Play the agent.
-
-        :param algorithm: its class
-        :param env: environments; they get the statistics that the agent had
-        :param score_agent: plays it
-        """
-        with warnings.catch_warnings(), th.random.fork_rng(devices=[]):
-            # Training has said it all already; and making networks takes random numbers
-            warnings.simplefilter("ignore")
-            agent = algorithm.load(self.model, device="cpu", custom_objects=_NOT_FOR_PLAYING)
-        self._prepare(env)
-        return score_agent(agent, env)
-
-    def _prepare(self, env: VecEnv) -> None:
+        """Play the agent with the statistics it was saved with."""
+        agent, env = load_agent(self.model, env, algorithm)
         if self.stage is not None:
             env.env_method("set_stage", self.stage)
-        statistics = statistics_path(self.model)
-        if not statistics.is_file():
-            return
-        there = unwrap_vec_normalize(env)
-        if there is None:
-            raise ValueError(
-                "The training environments are in a VecNormalize, and those for evaluation are not: wrap both."
-            )
-        with statistics.open("rb") as file:
-            saved: VecNormalize = pickle.load(file)
-        if hasattr(saved, "obs_rms"):
-            there.obs_rms = saved.obs_rms
-        there.ret_rms = saved.ret_rms
-        there.training = there.norm_reward = False
+        return score_agent(agent, env)
 
     def keep_as(self, path: Path) -> None:
-        """
-        Replace a model in one step, and its statistics. The snapshot can't be played any more then.
-
-        :param path: file of the model
-        """
+        """Replace the model at ``path`` and its statistics. The snapshot itself is gone then."""
         self.keep_statistics_for(path)
         os.replace(self.model, path)
 
     def keep_statistics_for(self, path: Path) -> None:
-        """
-        Replace the statistics of a model in one step.
-
-        :param path: file of the model
-        """
+        """Replace the statistics of the model at ``path``."""
         statistics = statistics_path(self.model)
         if statistics.is_file():
-            with replacing(statistics_path(path)) as unfinished:
-                shutil.copyfile(statistics, unfinished)
+            link_or_copy(statistics, statistics_path(path))
 
     def discard(self) -> None:
-        """Delete its files, unless they are kept."""
+        """Delete the files, unless they were kept."""
         self.model.unlink(missing_ok=True)
         statistics_path(self.model).unlink(missing_ok=True)
 
 
 class SnapshotFolder:
     """
-    A hidden folder for snapshots, deleted when it is closed, or with the object. One that a killed training left is
-    deleted by the next training in the same run folder, or in one next to it.
+    A hidden folder for snapshots. It is deleted with this object; one that a killed training left behind is deleted by
+    the next training in the same run folder, or in a neighbouring one.
 
     :param beside: folder of the models that a snapshot may become; ``None`` for the system's temporary folder
     """
@@ -144,19 +86,19 @@ class SnapshotFolder:
         if beside is not None:
             _delete_left_behind(Path(beside))
         self.path, lock = _make_locked(beside)
-        #: Deletes it
+        #: Deletes the folder
         self.close = weakref.finalize(self, _delete, os.getpid(), self.path, lock)
 
-    def take(self, model: BaseAlgorithm, stage: int | None = None) -> Snapshot:
-        """
-        :param model: the agent as it is now
-        :param stage: of a curriculum
-        """
-        return Snapshot.take(model, self.path, stage)
+    def take(self, model: BaseAlgorithm, stage: int | None = None) -> AgentSnapshot:
+        """Save the agent as it is now."""
+        path = self.path / f"{model.num_timesteps}.zip"
+        model.save(path)
+        save_statistics(model, path)
+        return AgentSnapshot(model.num_timesteps, path, stage)
 
 
 def _make_locked(beside: str | None) -> tuple[Path, IO[bytes]]:
-    """A lock ends with the process, also in another container, where its number would say nothing."""
+    """A lock ends with its process, also in another container, where a process id would mean nothing."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=beside))
         lock = (path / _LOCK).open("wb")
@@ -164,7 +106,7 @@ def _make_locked(beside: str | None) -> tuple[Path, IO[bytes]]:
             fcntl.flock(lock, fcntl.LOCK_EX)
         if path.is_dir():
             return path, lock
-        lock.close()  # another training took it for one that was left, just before it was locked
+        lock.close()  # another training took it for one left behind, just before it was locked
 
 
 def _delete_left_behind(beside: Path) -> None:
@@ -181,6 +123,6 @@ def _delete_left_behind(beside: Path) -> None:
 
 
 def _delete(owner: int, folder: Path, lock: IO[bytes]) -> None:
-    if os.getpid() == owner:  # and not a fork of it that has ended
+    if os.getpid() == owner:  # not a fork that has ended
         shutil.rmtree(folder, ignore_errors=True)
         lock.close()

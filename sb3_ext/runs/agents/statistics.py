@@ -1,7 +1,7 @@
-"""Normalisation statistics travel with the model they belong to.
+"""``VecNormalize`` statistics, saved beside the model they belong to. The only module that reads and writes them.
 
-A model saved in the middle of training has learned to see observations as ``VecNormalize`` showed them then. With the
-statistics of the end of training it sees something else, and plays something else.
+A model learns from observations that are normalised with the statistics of that moment. With statistics from the end of
+training it sees other numbers, and its score changes.
 """
 
 from __future__ import annotations
@@ -10,23 +10,26 @@ import os
 import pickle
 import re
 from pathlib import Path
-
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from typing import TYPE_CHECKING
 
 from sb3_ext.common.model_file import ModelPath, read_model_file
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 __all__ = ["load_statistics", "matching_statistics", "save_statistics", "statistics_path"]
 
 _CHECKPOINT = re.compile(r"(?P<prefix>.+)_(?P<steps>\d+)_steps")
+_SETTINGS = ("obs_rms", "ret_rms", "norm_obs", "norm_obs_keys", "norm_reward", "clip_obs", "clip_reward", "epsilon")
 
 
 def statistics_path(model_path: ModelPath) -> Path:
     """
     :param model_path: a saved model, with or without ``.zip``
-    :return: where its statistics belong, whether there are any or not. Checkpoints have the name that SB3's
-        ``CheckpointCallback`` gives them, and the final model of a run the one that RL Zoo does
+    :return: where its statistics belong, whether they exist or not. The names are those of SB3's
+        ``CheckpointCallback`` for checkpoints, and of RL Zoo for the final model of a run
     """
     model = Path(os.fspath(model_path).removesuffix(".zip"))
     checkpoint = _CHECKPOINT.fullmatch(model.name)
@@ -39,18 +42,17 @@ def statistics_path(model_path: ModelPath) -> Path:
 
 def save_statistics(model: BaseAlgorithm, model_path: ModelPath) -> Path | None:
     """
-    Save the statistics of a model's environment beside it. What is there already is replaced in one step, so that a run
-    that is killed leaves no half of a file.
+    Save the statistics of the training environments. An existing file is replaced atomically.
 
-    :param model: the model; its environment is that of training
-    :param model_path: where it was saved just now
-    :return: the file; ``None`` when nothing is normalised
+    :param model: the model in training
+    :param model_path: where it is saved
+    :return: the file; ``None`` when the environments are not normalised
     """
     vec_normalize = model.get_vec_normalize_env()
     if vec_normalize is None:
         return None
     path = statistics_path(model_path)
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         vec_normalize.save(str(unfinished))
         with unfinished.open("ab") as file:
             # After the object that VecNormalize.load() reads: which model this belongs to
@@ -65,44 +67,58 @@ def matching_statistics(model_path: ModelPath) -> Path:
     :raises FileNotFoundError: when there is none
     :raises ValueError: when the file belongs to another model that was saved under the same name
     """
-    path = statistics_path(model_path)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There are no normalisation statistics for {os.fspath(model_path)}: they would be in {path}. The callback "
-            "sb3_ext.callbacks.SaveNormalization saves them with every best model and checkpoint."
-        )
-    saved_at = _steps_of_statistics(path)
-    trained = read_model_file(model_path).num_timesteps
-    if saved_at is not None and saved_at != trained:
-        raise ValueError(
-            f"{path} was saved after {saved_at} steps, {os.fspath(model_path)} after {trained}: these statistics "
-            "belong to another model, which had the same name."
-        )
-    return path
+    _read(model_path)
+    return statistics_path(model_path)
 
 
-def load_statistics(model_path: ModelPath, vec_env: VecEnv, *, training: bool = False) -> VecNormalize:
+def load_statistics(
+    model_path: ModelPath, vec_env: VecEnv, *, training: bool = False, norm_reward: bool | None = None
+) -> VecEnv:
     """
+    Normalise observations as they were normalised when the model was saved.
+
     :param model_path: a saved model, with or without ``.zip``
-    :param vec_env: environments that are not normalised yet
-    :param training: go on updating the statistics, and normalise rewards where training did; otherwise, observations
-        are normalised as they were when the model was saved, and rewards are raw
-    :return: the environments, normalised as the model wants it
+    :param vec_env: environments. If they are in a ``VecNormalize``, it gets the statistics; otherwise they get one
+    :param training: keep updating the statistics
+    :param norm_reward: normalise rewards as in training; by default only with ``training=True``
+    :return: the normalised environments
     :raises FileNotFoundError: when the model has no statistics
     :raises ValueError: when the statistics belong to another model
     """
-    vec_normalize = VecNormalize.load(str(matching_statistics(model_path)), vec_env)
+    from stable_baselines3.common.vec_env import unwrap_vec_normalize  # not above: reports do without torch
+
+    saved = _read(model_path)
+    vec_normalize = unwrap_vec_normalize(vec_env)
+    if vec_normalize is None:
+        saved.set_venv(vec_env)
+        vec_env = vec_normalize = saved
+    else:
+        # Its place among the wrappers, before or after frames are stacked, stays
+        for name in _SETTINGS:
+            if hasattr(saved, name):
+                setattr(vec_normalize, name, getattr(saved, name))
     vec_normalize.training = training
-    if not training:
-        vec_normalize.norm_reward = False
-    return vec_normalize
+    vec_normalize.norm_reward = saved.norm_reward and (training if norm_reward is None else norm_reward)
+    return vec_env
 
 
-def _steps_of_statistics(path: Path) -> int | None:
-    """``None`` for a file that SB3 or RL Zoo wrote."""
+def _read(model_path: ModelPath) -> VecNormalize:
+    path = statistics_path(model_path)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There are no normalisation statistics for {os.fspath(model_path)}: expected {path}. The callback "
+            "sb3_ext.callbacks.SaveNormalization saves them with every best model and checkpoint."
+        )
     with path.open("rb") as file:
-        pickle.load(file)
+        statistics: VecNormalize = pickle.load(file)
         try:
-            return pickle.load(file)["num_timesteps"]
+            saved_at = pickle.load(file)["num_timesteps"]
         except EOFError:
-            return None
+            return statistics  # written by SB3 or RL Zoo
+    trained = read_model_file(model_path).num_timesteps
+    if saved_at != trained:
+        raise ValueError(
+            f"{path} was saved after {saved_at} steps, {os.fspath(model_path)} after {trained}: these statistics "
+            "belong to another model with the same name."
+        )
+    return statistics

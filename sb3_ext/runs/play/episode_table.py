@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_nor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 
 from sb3_ext.common.returns import gae, reward_to_go
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.policy_probe import Agent, Decision
 from sb3_ext.wrappers.monitor_order import wrappers_of
 
@@ -69,7 +69,7 @@ class EpisodeTable:
         """
         :param path: the file; it is complete when it is there
         """
-        with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
+        with atomic_write(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(zip(*(column.tolist() for column in self.columns.values()), strict=True))

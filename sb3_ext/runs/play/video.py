@@ -1,15 +1,11 @@
-"""Videos of checkpoints: one episode, recorded together with its table; and how to find them again."""
+"""Plays an episode of a checkpoint, and records its table and its video."""
 
 from __future__ import annotations
 
 import inspect
-import os
 import pickle
-import re
-import time
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, SupportsFloat
 
@@ -18,24 +14,20 @@ import imageio_ffmpeg
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_ext.common.model_file import read_model_file
-from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, Folder
-from sb3_ext.runs.agents.statistics import matching_statistics, statistics_path
-from sb3_ext.runs.files import replacing
+from sb3_ext.common.model_file import callback_state, read_model_file
+from sb3_ext.runs.agents.checkpoint import Checkpoint
+from sb3_ext.runs.agents.load import load_agent
+from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
 from sb3_ext.wrappers.monitor_order import wrappers_of
 from sb3_ext.wrappers.training_link import link_to_training
 
-__all__ = ["Recorded", "Recording", "Video", "best_video", "find_videos", "prune_videos", "record"]
+__all__ = ["Recorded", "Recording", "record"]
 
-_VIDEO = re.compile(r"(?P<kind>best|last|checkpoint)-step-(?P<step>\d+)\.mp4")
-#: What a normalised environment takes over from the file, whether rewards are normalised among it
-_STATISTICS = ("obs_rms", "ret_rms", "norm_obs", "norm_obs_keys", "norm_reward", "clip_obs", "clip_reward", "epsilon")
-
-#: How often to look for statistics that belong to a model, within a second
-_TRIES = 5
+#: A training may replace model and statistics while they are loaded
+_ATTEMPTS = 6
 
 
 class CantRender(Exception):
@@ -97,7 +89,7 @@ def record(job: Recording) -> Recorded:
         if job.video:
             target = job.checkpoint.video(job.step)
             try:
-                with replacing(target) as unfinished:
+                with atomic_write(target) as unfinished:
                     episode = _play(job, unfinished)
                 return Recorded(_write(episode, job), target, episode.score)
             except CantRender as error:
@@ -129,19 +121,19 @@ def _is_superseded(job: Recording) -> bool:
 
 
 def _play(job: Recording, video: Path | None) -> EpisodeTable:
-    env = _with_statistics(_make_env(job, "rgb_array" if video is not None else None), job.checkpoint.model)
+    env = _make_env(job, None if video is None else "rgb_array")
     frames = None
     try:
-        model = job.algorithm.load(job.checkpoint.model, env=env, device="cpu", custom_objects=_without_replay_buffer())
+        # The table shows rewards as the algorithm saw them
+        model, played_env = load_agent(job.checkpoint.model, env, job.algorithm, norm_reward=True, attempts=_ATTEMPTS)
         if model.num_timesteps != job.step:
             raise _Superseded
         link_to_training(env, getattr(model, "gamma", None))
         _enter_stage(env, model)
         if video is not None:
             frames = _Frames.of(env, video)
-        played_in = model.get_env()
-        assert played_in is not None
-        return play_episode(model, played_in, deterministic=job.deterministic, seed=job.seed, max_steps=job.max_steps)
+        settings: dict[str, Any] = {"deterministic": job.deterministic, "seed": job.seed, "max_steps": job.max_steps}
+        return play_episode(model, played_env, **settings)
     finally:
         if frames is not None:
             frames.close_video()
@@ -149,20 +141,10 @@ def _play(job: Recording, video: Path | None) -> EpisodeTable:
 
 
 def _enter_stage(env: VecEnv, model: BaseAlgorithm) -> None:
-    """One for evaluation that is in the first stage of a curriculum, and not in the last one, follows training."""
-    state = getattr(model, "curriculum_state", None)
+    """An evaluation environment that starts in the first stage of a curriculum follows training."""
+    state = callback_state(model).get("curriculum")
     if state and env.has_attr("set_stage") and env.get_attr("stage", 0)[0] == 0:
         env.env_method("set_stage", state["stage"])
-
-
-def _without_replay_buffer() -> dict[str, Any]:
-    """One of the size that training has would take gigabytes for nothing. Other algorithms have none of these."""
-    return {
-        "buffer_size": 1,
-        "optimize_memory_usage": False,
-        "replay_buffer_class": None,
-        "replay_buffer_kwargs": {},
-    }
 
 
 def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
@@ -181,34 +163,6 @@ def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
         return env
     has_monitor = any(isinstance(layer, Monitor) for layer in wrappers_of(env))
     return DummyVecEnv([lambda: env if has_monitor else Monitor(env)])
-
-
-def _with_statistics(env: VecEnv, model: Path) -> VecEnv:
-    """The environment as it was when the model was saved; rewards are normalised too, when they were."""
-    present = unwrap_vec_normalize(env)
-    if present is None and not statistics_path(model).is_file():
-        return env
-    path = _settled_statistics(model)
-    if present is None:
-        env = present = VecNormalize.load(str(path), env)
-    else:
-        # Where it is among the wrappers, before or after frames are stacked, the one who made them knows
-        with path.open("rb") as file:
-            saved = pickle.load(file)
-        for name in filter(partial(hasattr, saved), _STATISTICS):
-            setattr(present, name, getattr(saved, name))
-    present.training = False
-    return env
-
-
-def _settled_statistics(model: Path) -> Path:
-    """A model and its statistics are two files, and may be replaced just now, one after the other."""
-    for _ in range(_TRIES):
-        try:
-            return matching_statistics(model)
-        except (ValueError, FileNotFoundError):
-            time.sleep(0.2)
-    return matching_statistics(model)
 
 
 class _Frames(gym.Wrapper):
@@ -291,51 +245,3 @@ def _open_video(path: Path, shape: tuple[int, ...], fps: float) -> Generator[Non
     )
     video.send(None)
     return video
-
-
-class Video(NamedTuple):
-    """
-    :param path: the file
-    :param kind: ``best``, ``last`` or ``checkpoint``
-    :param step: timesteps of the model in it
-    """
-
-    path: Path
-    kind: str
-    step: int
-
-
-def find_videos(folder: Folder) -> list[Video]:
-    """
-    :param folder: a run folder
-    :return: the videos of its checkpoints, by step
-    """
-    named = [(path, _VIDEO.fullmatch(path.name)) for path in Path(folder, "videos").glob("*.mp4")]
-    found = [Video(path, match["kind"], int(match["step"])) for path, match in named if match is not None]
-    return sorted(found, key=lambda video: (video.step, video.kind))
-
-
-def best_video(folder: Folder) -> Path | None:
-    """
-    :param folder: a run folder
-    :return: the video of the best model; else the newest of a former best model, of this package or of RL Zoo's
-        ``record_video``
-    """
-    best = Checkpoint(Path(folder), BEST)
-    if best.model.is_file() and best.video(best.step).is_file():
-        return best.video(best.step)
-    ours = [video.path for video in find_videos(folder) if video.kind == "best"]
-    candidates = ours or [path for path in Path(folder, "videos").glob("best-model-*.mp4")]
-    return max(candidates, key=lambda path: os.stat(path).st_mtime_ns, default=None)
-
-
-def prune_videos(folder: Folder, kind: str, keep: int) -> None:
-    """
-    :param folder: a run folder
-    :param kind: ``best``, ``last`` or ``checkpoint``
-    :param keep: how many of that kind stay, the latest ones
-    """
-    videos = [video.path for video in find_videos(folder) if video.kind == kind]
-    videos.sort(key=lambda path: os.stat(path).st_mtime_ns)
-    for path in videos[: max(len(videos) - keep, 0)]:
-        path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.record import Run
 from sb3_ext.runs.report.curves import SCALED_LOSSES
 from sb3_ext.runs.thinned_curve import Series
@@ -51,7 +51,7 @@ def write_plots(run: Run) -> list[Path]:
         if figure is None:
             path.unlink(missing_ok=True)
             continue
-        with replacing(path) as unfinished:
+        with atomic_write(path) as unfinished:
             figure.savefig(unfinished, dpi=100)
         written.append(path)
     return written

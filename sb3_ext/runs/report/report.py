@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sb3_ext.common.clean_text import mask_passwords, printable
-from sb3_ext.runs.files import replacing
+from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.record import Run, read_run
 from sb3_ext.runs.report import curves, sections
 from sb3_ext.runs.report import score as scores
@@ -49,7 +49,7 @@ def write_report(folder: str | os.PathLike[str], plots: bool = True, threshold: 
         _draw(run)
     path = run.folder / REPORT_FILE
     text = make_report(run)
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
     return path
 

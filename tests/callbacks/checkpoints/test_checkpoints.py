@@ -21,11 +21,18 @@ from sb3_ext.callbacks.checkpoints.callback import Checkpoints, CheckpointsOptio
 from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.common.options import read_switch
-from sb3_ext.runs.agents.checkpoint import BEST, LAST, Checkpoint, find_checkpoints, step_name
+from sb3_ext.runs.agents.checkpoint import (
+    BEST,
+    LAST,
+    Checkpoint,
+    best_video,
+    find_checkpoints,
+    find_videos,
+    save_model,
+    step_name,
+)
 from sb3_ext.runs.agents.statistics import load_statistics
-from sb3_ext.runs.files import save_model
 from sb3_ext.runs.play.episode_table import EpisodeTable
-from sb3_ext.runs.play.video import best_video, find_videos
 
 SILENT = {"table": False, "video": False}
 

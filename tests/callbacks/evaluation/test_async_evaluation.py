@@ -26,7 +26,7 @@ from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.evaluation.process import EvaluationProcess, EvaluationSetup
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.callbacks.table import Table
-from sb3_ext.runs.agents.snapshot import Snapshot
+from sb3_ext.runs.agents.snapshot import SnapshotFolder
 from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.play.scoring import play
 from sb3_ext.wrappers.curriculum.options import read_curriculum
@@ -249,11 +249,12 @@ def test_it_ends_with_a_training_that_is_killed():
     assert is_gone(pid)
 
 
-def test_a_snapshot_is_played_in_its_stage_of_a_curriculum(tmp_path):
+def test_a_snapshot_is_played_in_its_stage_of_a_curriculum():
     stages = [{"env_kwargs": {"level": 1.0}, "next": {"steps": 10}}, {"env_kwargs": {"level": 3.0}}]
     curriculum = read_curriculum({"stages": stages, "eval_stage": "current"})
     env = make_vec_env(LEVEL_ENV, wrapper_class=curriculum.wrap)
     model = PPO("MlpPolicy", env, n_steps=8, batch_size=8, device="cpu")
+    snapshots = SnapshotFolder(None)
     for stage, score in enumerate((4.0, 12.0)):
-        snapshot = Snapshot.take(model, tmp_path, stage)
+        snapshot = snapshots.take(model, stage)
         assert snapshot.score(PPO, env, partial(play, episodes=1)).rewards == (score,)

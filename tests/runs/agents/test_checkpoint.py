@@ -20,10 +20,11 @@ from sb3_ext.runs.agents.checkpoint import (
     find_checkpoints,
     prune,
     save_checkpoint,
+    save_model,
     step_name,
 )
 from sb3_ext.runs.agents.statistics import load_statistics
-from sb3_ext.runs.files import remove_unfinished, replacing, save_model
+from sb3_ext.runs.files import atomic_write, remove_unfinished
 
 TINY = {"n_steps": 16, "batch_size": 16, "n_epochs": 1, "policy_kwargs": {"net_arch": [4]}, "seed": 0, "device": "cpu"}
 
@@ -66,9 +67,9 @@ def test_a_run_that_is_killed_while_it_saves_leaves_the_former_model(tmp_path, m
 
 def test_an_error_while_writing_leaves_what_was_there(tmp_path):
     path = tmp_path / "folder" / "file.txt"
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text("complete")
-    with pytest.raises(KeyboardInterrupt), replacing(path) as unfinished:
+    with pytest.raises(KeyboardInterrupt), atomic_write(path) as unfinished:
         unfinished.write_text("half")
         raise KeyboardInterrupt
     assert path.read_text() == "complete"
@@ -79,7 +80,7 @@ def test_a_planted_link_is_not_written_through(tmp_path):
     (tmp_path / "private").write_text("mine")
     for name in (f".unfinished-{os.getpid()}-report.md", "report.md"):
         (tmp_path / name).symlink_to("private")
-    with replacing(tmp_path / "report.md") as unfinished:
+    with atomic_write(tmp_path / "report.md") as unfinished:
         assert unfinished.name.startswith(".unfinished-") and not unfinished.read_bytes()
         unfinished.write_text("new")
     assert (tmp_path / "private").read_text() == "mine"

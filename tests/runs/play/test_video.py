@@ -13,10 +13,20 @@ from drifting_env import DriftingEnv, make_normalized, make_vec_env
 from level_env import LEVEL_ENV, LevelEnv
 from stable_baselines3 import DQN, PPO
 
-from sb3_ext.runs.agents.checkpoint import BEST, LAST, Checkpoint, save_checkpoint, step_name
+from sb3_ext.common.model_file import callback_state
+from sb3_ext.runs.agents.checkpoint import (
+    BEST,
+    LAST,
+    Checkpoint,
+    best_video,
+    find_videos,
+    prune_videos,
+    save_checkpoint,
+    step_name,
+)
 from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
-from sb3_ext.runs.play.video import Recording, best_video, find_videos, prune_videos, record
+from sb3_ext.runs.play.video import Recording, record
 from sb3_ext.wrappers.curriculum.options import read_curriculum
 
 TINY = {"policy_kwargs": {"net_arch": [4]}, "seed": 0, "device": "cpu"}
@@ -81,7 +91,7 @@ def test_the_stage_of_a_curriculum_is_that_of_evaluation(tmp_path, eval_stage, l
     stages = [{"env_kwargs": {"level": number}, "next": {"steps": 100}} for number in (1, 2)]
     written = {"eval_stage": eval_stage, "stages": [*stages, {"env_kwargs": {"level": 3}}]}
     model, checkpoint = saved(tmp_path, env=LevelEnv())
-    model.curriculum_state = {"stage": 1}
+    callback_state(model)["curriculum"] = {"stage": 1}
     save_checkpoint(model, checkpoint, {})
     make_env = partial(make_with_curriculum, written)
     assert record(recording(checkpoint, make_env, video=False)).score == 4 * level
@@ -167,6 +177,7 @@ def test_videos_are_found_by_kind_and_step(tmp_path):
         (folder / name).touch()
         os.utime(folder / name, (number, number))
     assert [(video.kind, video.step) for video in find_videos(tmp_path)] == [
+        ("best-model-ppo-CartPole-v1", 0),
         ("last", 9),
         ("best", 20),
         ("checkpoint", 50),
