@@ -2,16 +2,20 @@
 
 import argparse
 import ast
+import importlib
+import importlib.util
+import inspect
+import re
 import sys
 from pathlib import Path
 
 import pytest
 import rl_zoo3.train
-from rl_zoo3 import exp_manager
+from rl_zoo3 import exp_manager, import_envs
 
 from sb3_ext import _autoload
 from sb3_ext.runs.report import commands
-from sb3_ext.zoo import seams, sections
+from sb3_ext.zoo import experiment, seams, upstream
 
 PROJECT = Path(__file__).parent.parent
 #: Top to bottom. Packages on one line may import each other, unless that makes a circle
@@ -90,6 +94,43 @@ def test_commands_use_the_flags_of_rl_zoo(monkeypatch):
 
 
 def test_the_keys_of_a_section_are_those_that_rl_zoo_reads():
-    source = Path(exp_manager.__file__).read_text(encoding="utf-8")
-    for key in sections._SECTION_KEYS:
+    source = inspect.getsource(exp_manager)
+    for key in upstream.SECTION_KEYS:
         assert key == "ext" or f'"{key}"' in source, key
+
+
+def test_the_packages_with_environments_are_those_that_rl_zoo_imports():
+    tried = re.findall(r"^    import (\w+)$", inspect.getsource(import_envs), flags=re.MULTILINE)
+    assert {*upstream.ENV_PACKAGES, "ale_py"} == set(tried)
+
+
+def test_the_hyperparameter_files_are_where_rl_zoo_looks_for_them():
+    assert upstream.hyperparams_folder() == Path(exp_manager.__file__).parent / "hyperparams"
+    for algo in ("ppo", *upstream.FILES_WITHOUT_ALGORITHM):
+        assert (upstream.hyperparams_folder() / f"{algo}.yml").is_file()
+
+
+def test_only_zoo_imports_rl_zoo():
+    assert {package for _, package, path in files() for name in imports(path) if name.split(".")[0] == "rl_zoo3"} == {
+        "zoo"
+    }
+
+
+def test_every_name_that_zoo_imports_from_rl_zoo_exists():
+    for name, package, path in files():
+        for target in imports(path) if package == "zoo" else ():
+            module, _, attribute = target.rpartition(".")
+            if target.startswith("rl_zoo3."):
+                is_there = hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(target)
+                assert is_there, f"{name} imports {target}"
+
+
+def test_every_module_of_rl_zoo_that_is_patched_exists():
+    for _, module in seams._SEAMS:
+        assert importlib.util.find_spec(module), module
+
+
+def test_every_method_of_the_manager_that_is_extended_exists():
+    stock = experiment.ExtExperimentManager.__mro__[1]
+    for name in set(re.findall(r"super\(\)\.(\w+)", inspect.getsource(experiment.ExtExperimentManager))):
+        assert hasattr(stock, name), name

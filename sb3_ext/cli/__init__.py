@@ -1,4 +1,4 @@
-"""The ``sb3-ext`` command: one small file a subcommand, each with ``add_parser`` and the function that it runs."""
+"""The ``sb3-ext`` command. Each subcommand is a module with ``EPILOG``, ``add_arguments`` and ``run``."""
 
 from sb3_ext.cli.main import main
 

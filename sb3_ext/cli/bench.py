@@ -1,26 +1,28 @@
-"""``sb3-ext bench ENV``: how many environments, and which kind of them, train fastest on this machine."""
+"""``sb3-ext bench ENV``: finds the number and kind of environments that train fastest on this machine."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from sb3_ext.cli.speed import Speed
+from sb3_ext.runs.speed import Speed, measure
+from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
+from sb3_ext.zoo.models import make_model
 
-__all__ = ["add_parser"]
+__all__ = ["EPILOG", "add_arguments", "run"]
 
-_EPILOG = """examples:
+EPILOG = """examples:
   sb3-ext bench LunarLander-v3
   sb3-ext bench Pong-v5 --n-envs 8 16 32 --seconds 5
   sb3-ext bench CartPole-v1 --algo reinforce
 
 Each line of the table is a real training of a few seconds, with the hyperparameters that rl_zoo3.train would use. The
-product of n_envs and n_steps stays what it is there, so that an update sees as many steps as before.
+product of n_envs and n_steps stays the same, so each update sees as many steps as in a training.
 """
 #: ``ext:`` settings that are compared, by name
 _KINDS: dict[str, dict[str, Any]] = {
@@ -32,43 +34,26 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 class Result(NamedTuple):
-    """One line of the table."""
-
     kind: str
     n_envs: int
     n_steps: int
     speed: Speed
 
 
-def add_parser(subparsers: Any) -> None:
-    """
-    :param subparsers: where to add it
-    """
-    parser = subparsers.add_parser(
-        "bench",
-        help="find the number and the kind of environments that train fastest on this machine",
-        description="Find the number and the kind of environments that train fastest on this machine.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("env", metavar="ENV", help="environment id")
     parser.add_argument("--algo", default="ppo_ext", help="algorithm (default: ppo_ext)")
     parser.add_argument("--n-envs", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64], help="numbers to try")
     parser.add_argument(
-        "--kinds", nargs="+", choices=list(_KINDS), help="kinds of environments (default: those there are)"
+        "--kinds", nargs="+", choices=list(_KINDS), help="kinds of environments (default: those available)"
     )
-    parser.add_argument("--seconds", type=float, default=2.0, help="for how long to train each (default: 2)")
-    parser.set_defaults(run=run)
+    parser.add_argument("--seconds", type=float, default=2.0, help="duration of each training (default: 2)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """
-    :param args: the command line
-    :return: exit code
-    """
     if args.seconds <= 0 or min(args.n_envs) < 1:
         raise ValueError("--seconds and --n-envs must be positive.")
-    # The table alone can be piped on
+    # Only the table goes to stdout
     console, progress = Console(), Console(stderr=True, highlight=False)
     configured = _configured(args.algo, args.env)
     pairs = _pairs(args, configured)
@@ -81,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
             speed = results[-1].speed.steps_per_second
             progress.print(f"{i} of {len(pairs)}: {kind}, n_envs {n_envs}: {speed:,.0f} steps/s")
     except KeyboardInterrupt:
-        progress.print("Interrupted: this is what was measured.")
+        progress.print("Interrupted. Results so far:")
     if not results:
         return 130
     console.print(_table(args.env, args.algo, results))
@@ -92,9 +77,9 @@ def run(args: argparse.Namespace) -> int:
 
 class Configured(NamedTuple):
     """
-    :param n_envs: of the hyperparameter file
-    :param n_steps: of the hyperparameter file
-    :param kinds: that the environment has; subproc is left out, multicore does the same with less
+    What the hyperparameter file says.
+
+    :param kinds: available ones; without subproc, since multicore does the same with less
     """
 
     n_envs: int
@@ -103,10 +88,6 @@ class Configured(NamedTuple):
 
 
 def _configured(algo: str, env_id: str) -> Configured:
-    from sb3_ext.cli.speed import make_model
-    from sb3_ext.vec_env.cartpole import CartPoleVecEnv
-    from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
-
     with make_model(algo, env_id, {}) as model:
         assert model.env is not None
         has_native = isinstance(model.env.unwrapped, (CartPoleVecEnv, NativeAtariVecEnv))
@@ -115,14 +96,12 @@ def _configured(algo: str, env_id: str) -> Configured:
 
 
 def _pairs(args: argparse.Namespace, configured: Configured) -> list[tuple[str, int]]:
-    """Kinds and numbers of environments to try; a process for each of many would take gigabytes."""
+    """Kinds and numbers of environments to try. A process for each of many would take gigabytes."""
     pairs = itertools.product(args.kinds or configured.kinds, sorted(set(args.n_envs)))
     return [(kind, n_envs) for kind, n_envs in pairs if kind != "subproc" or n_envs <= 16]
 
 
 def _measure(args: argparse.Namespace, kind: str, n_envs: int, configured: Configured) -> Result:
-    from sb3_ext.cli.speed import make_model, measure
-
     n_steps = max(2, configured.n_envs * configured.n_steps // n_envs)
     hyperparams = {"n_envs": n_envs, "n_steps": n_steps, "ext": _KINDS[kind]}
     with make_model(args.algo, args.env, hyperparams) as model:
@@ -131,7 +110,7 @@ def _measure(args: argparse.Namespace, kind: str, n_envs: int, configured: Confi
 
 def _table(env_id: str, algo: str, results: list[Result]) -> Table:
     best = max(results, key=lambda result: result.speed.steps_per_second)
-    table = Table(title=f"{env_id}, {algo}: microseconds a step, and steps a second of training")
+    table = Table(title=f"{env_id}, {algo}: microseconds per step, and steps per second of training")
     for column in ("environments", "n_envs", "n_steps", "env", "inference", "update", "steps/s"):
         table.add_column(column, justify="left" if column == "environments" else "right")
     for result in results:
@@ -147,10 +126,10 @@ def _advice(args: argparse.Namespace, best: Result, configured: Configured) -> s
     ext = options.get(best.kind, f"native: false, vec_env: {best.kind}")
     lines = [f"\nFastest here, for the section {args.env} of {args.algo}'s hyperparameters (--conf-file):"]
     lines += [f"  n_envs: {best.n_envs}", f"  n_steps: {best.n_steps}", f"  ext: {{{ext}}}"]
-    lines += [f"\nEach line is one pass of {args.seconds:g} seconds: lines within a tenth of each other are equal."]
+    lines += [f"\nEach line is one pass of {args.seconds:g} seconds: differences below 10 % are noise."]
     if best.n_envs > configured.n_envs:
         lines.append(
             f"\nMore environments than the tuned {configured.n_envs}, with fewer n_steps each, can learn differently: "
-            "compare a few seeds before you keep it."
+            "compare a few seeds before you switch."
         )
     return "\n".join(lines)

@@ -1,7 +1,6 @@
-"""Which environments there are, which algorithms have hyperparameters for them, and how to find one by its name.
+"""Lists environments and the algorithms tuned for them, and finds them by name.
 
-Everything here is read from Gymnasium's registry and from YAML files: no environment is made, and neither torch nor SB3
-is imported, so that a list is there at once.
+Reads only Gymnasium's registry and YAML files. Makes no environment, imports neither torch nor SB3, so it is quick.
 """
 
 from __future__ import annotations
@@ -21,31 +20,17 @@ import yaml
 
 from sb3_ext import hyperparams
 from sb3_ext.envs import OUR_IDS
+from sb3_ext.zoo.upstream import ENV_PACKAGES, FILES_WITHOUT_ALGORITHM, GENERAL_SECTIONS, hyperparams_folder
 
 __all__ = ["EnvEntry", "import_packages", "list_environments", "search", "tuned_algorithms"]
-
-#: Packages that register environments when they are imported, as RL Zoo's commands do with those that are installed
-_PACKAGES = (
-    *("custom_envs", "gym_donkeycar", "highway_env", "minigrid", "panda_gym", "pybullet_envs_gymnasium"),
-    "rocket_lander_gym",
-)
-#: Sections of a hyperparameter file that are for no environment in particular
-_GENERAL = ("default", "atari")
-#: RL Zoo has a file for it from the time when it was an algorithm
-_NO_ALGORITHMS = ("her",)
 
 
 @dataclass(frozen=True)
 class EnvEntry:
     """
-    One environment.
-
-    :param env_id: its id
     :param ours: whether this package registers it
     :param registered: whether Gymnasium knows it; some ids are only in hyperparameter files
-    :param threshold: mean reward from which on it counts as solved
-    :param max_steps: after which an episode is cut
-    :param tuned: algorithms with hyperparameters for it, ours first, and the section that has them: the id or ``atari``
+    :param tuned: algorithms with hyperparameters for it, ours first, and their section: the id or ``atari``
     """
 
     env_id: str
@@ -61,36 +46,36 @@ def import_packages(more: Iterable[str] = ()) -> list[str]:
     Let installed packages register their environments.
 
     :param more: packages beside those that RL Zoo knows
-    :return: what went wrong, a line each
+    :return: one line for each that failed
     """
     problems = []
-    for name in (*_PACKAGES, *more):
-        if name in _PACKAGES and importlib.util.find_spec(name) is None:
+    for name in (*ENV_PACKAGES, *more):
+        if name in ENV_PACKAGES and importlib.util.find_spec(name) is None:
             continue
         try:
             importlib.import_module(name)
+        # Someone else's package may raise anything; the others are still listed
         except Exception as error:
             problems.append(f"{name} can't be imported: {type(error).__name__}: {error}")
     return problems
 
 
 def list_environments() -> list[EnvEntry]:
-    """:return: all environments, sorted by id: Gymnasium's registry, and ids that only hyperparameter files have"""
+    """All environments of Gymnasium's registry and of hyperparameter files, sorted by id."""
     sections = _sections()
-    named = {env_id for of_algo in sections.values() for env_id in of_algo if env_id not in _GENERAL}
+    named = {env_id for of_algo in sections.values() for env_id in of_algo if env_id not in GENERAL_SECTIONS}
     return [_entry(env_id, sections) for env_id in sorted({*gym.registry, *named}, key=_sort_key)]
 
 
 def tuned_algorithms() -> list[str]:
-    """:return: algorithms that have a hyperparameter file, ours first"""
+    """Algorithms with a hyperparameter file, ours first."""
     return list(_sections())
 
 
 def search(entries: Sequence[EnvEntry], words: Sequence[str]) -> tuple[list[EnvEntry], bool]:
     """
-    :param entries: where to look
-    :param words: all of them must be in the id, in whatever case; a word with ``*`` or ``?`` must match all of it
-    :return: what has them, or else what is spelled nearly like them; and whether it is the former
+    :param words: the id must contain all of them, in any case; a word with ``*`` or ``?`` must match the whole id
+    :return: the matches and ``True``, or else ids with a similar spelling and ``False``
     """
     found = [entry for entry in entries if all(_matches(entry.env_id, word) for word in words)]
     if found:
@@ -114,7 +99,7 @@ def _letters(name: str) -> str:
 
 
 def _bare_name(env_id: str) -> str:
-    """Without namespace and version: ``ALE/Pong-v5`` is found by ``pnog`` too."""
+    """Without namespace and version, so that ``pnog`` finds ``ALE/Pong-v5``."""
     return re.sub(r"-v\d+$", "", env_id.rpartition("/")[2])
 
 
@@ -143,17 +128,13 @@ def _entry(env_id: str, sections: dict[str, dict[str, Any]]) -> EnvEntry:
 
 @functools.cache
 def _sections() -> dict[str, dict[str, Any]]:
-    """The hyperparameter files of all algorithms; each is read once."""
     files = sorted(Path(hyperparams.__file__).parent.glob("*.yml"))
-    # Found, not imported: RL Zoo imports torch
-    zoo = importlib.util.find_spec("rl_zoo3")
-    if zoo is not None and zoo.submodule_search_locations:
-        files += sorted((Path(zoo.submodule_search_locations[0]) / "hyperparams").glob("*.yml"))
-    return {path.stem: _read(path) for path in files if path.stem not in _NO_ALGORITHMS}
+    files += sorted(hyperparams_folder().glob("*.yml"))
+    return {path.stem: _read(path) for path in files if path.stem not in FILES_WITHOUT_ALGORITHM}
 
 
 def _read(path: Path) -> dict[str, Any]:
-    # Ten times as fast as the loader in Python
+    # Ten times faster than the pure Python loader
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     with path.open(encoding="utf-8") as file:
         return yaml.load(file, Loader=loader) or {}

@@ -1,7 +1,7 @@
-"""Observation and action spaces of environments, in a few characters, found by making each in another process.
+"""Observation and action spaces of environments in a short notation. Each environment is made in another process.
 
-An environment can do anything when it is made: print, crash the interpreter, wait for a display that isn't there. In
-another process it only costs its line of the list.
+Making an environment may print, crash the interpreter or wait for a display. In another process that costs only its
+line of the list.
 """
 
 from __future__ import annotations
@@ -20,16 +20,13 @@ import numpy as np
 from gymnasium import spaces
 
 from sb3_ext.cli.env_catalogue import import_packages
+from sb3_ext.zoo.upstream import import_environments
 
 __all__ = ["EnvSpaces", "find_spaces", "short"]
 
 
 class EnvSpaces(NamedTuple):
-    """
-    :param observation: short notation
-    :param action: short notation
-    :param problem: why there are none; empty otherwise
-    """
+    """:param problem: why there are no spaces"""
 
     observation: str = ""
     action: str = ""
@@ -38,10 +35,8 @@ class EnvSpaces(NamedTuple):
 
 def find_spaces(env_ids: Sequence[str], packages: Sequence[str] = (), seconds: float = 30.0) -> Iterator[EnvSpaces]:
     """
-    :param env_ids: environments to make, one after the other
-    :param packages: to import before
-    :param seconds: how long making one may take
-    :return: the spaces of each, in the same order
+    :param packages: to import first
+    :param seconds: time limit for each environment
     """
     # A fork has our modules already
     context: Any = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
@@ -70,7 +65,7 @@ def find_spaces(env_ids: Sequence[str], packages: Sequence[str] = (), seconds: f
 
 def _make_each(connection: Connection, env_ids: Sequence[str], packages: Sequence[str]) -> None:
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
-    for stream in (1, 2):  # of libraries that don't print by way of Python
+    for stream in (1, 2):  # for libraries that bypass Python
         os.dup2(sys.stdout.fileno(), stream)
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     import_packages(packages)  # where there is no fork
@@ -84,7 +79,7 @@ def _make(env_id: str) -> EnvSpaces:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if env_id not in gym.registry:
-                import rl_zoo3.import_envs  # noqa: F401  has some of its own
+                import_environments()
             if env_id not in gym.registry:
                 return EnvSpaces(problem="not installed: no package here has this id")
             env = gym.make(env_id)
@@ -96,7 +91,6 @@ def _make(env_id: str) -> EnvSpaces:
 
 
 def _explain(error: Exception) -> str:
-    """A line that says what is missing."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"not installed: {error.name}"
     text = " ".join(str(error).split())
@@ -109,10 +103,7 @@ def _explain(error: Exception) -> str:
 
 
 def short(space: gym.Space[Any]) -> str:
-    """
-    :param space: an observation or action space
-    :return: such as ``Box(4)``, ``Box(210,160,3) uint8``, ``Box(2) [-1, 1]``, ``Discrete(3)``
-    """
+    """Such as ``Box(4)``, ``Box(210,160,3) uint8``, ``Box(2) [-1, 1]``, ``Discrete(3)``."""
     kinds: dict[type, Callable[[Any], str]] = {
         spaces.Box: _short_box,
         spaces.Discrete: lambda s: f"Discrete({s.n})" + (f" from {s.start}" if s.start else ""),

@@ -1,4 +1,4 @@
-"""``sb3-ext envs``: which environments there are, their spaces, and who has hyperparameters for them."""
+"""``sb3-ext envs``: lists environments, their spaces and the algorithms with hyperparameters for them."""
 
 from __future__ import annotations
 
@@ -7,46 +7,37 @@ import json
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from sb3_ext.cli.env_catalogue import EnvEntry
-    from sb3_ext.cli.env_spaces import EnvSpaces
+from sb3_ext.cli.env_catalogue import EnvEntry, import_packages, list_environments, search, tuned_algorithms
+from sb3_ext.cli.env_spaces import EnvSpaces, find_spaces
+from sb3_ext.common.names import check_choice
+from sb3_ext.zoo.registry import STOCK_EQUIVALENT
 
-__all__ = ["add_parser"]
+__all__ = ["EPILOG", "add_arguments", "run"]
 
-#: So many environments are made to see their spaces without being asked for
+#: Spaces of more environments are shown only with --spaces
 _FEW = 40
-#: A longer explanation is in the JSON
+#: The JSON has the whole explanation
 _PROBLEM_WIDTH = 60
-_EPILOG = f"""examples:
+EPILOG = f"""examples:
   sb3-ext envs                        all ids
-  sb3-ext envs lander                 those with "lander" in the id, with their spaces
-  sb3-ext envs mountain cont          with both words in the id
-  sb3-ext envs 'ALE/*-v5'             by a pattern for the whole id
-  sb3-ext envs cartpoel               nothing has that: the nearest ones
-  sb3-ext envs --algo reinforce       those that reinforce has tuned hyperparameters for
-  sb3-ext envs --ours --no-spaces     the ids of sb3-ext, at once
+  sb3-ext envs lander                 ids that contain "lander", with their spaces
+  sb3-ext envs mountain cont          ids that contain both words
+  sb3-ext envs 'ALE/*-v5'             a pattern for the whole id
+  sb3-ext envs cartpoel               no match: shows the nearest ids
+  sb3-ext envs --algo reinforce       ids with tuned hyperparameters for an algorithm
+  sb3-ext envs --ours --no-spaces     the ids of sb3-ext, without creating the environments
   sb3-ext envs pong --json            for programs
 
-To see its spaces, an environment is made. That is done for up to {_FEW} of them; --spaces does it for more.
-"tuned" are the algorithms (--algo of rl_zoo3.train) with hyperparameters for the environment, sb3-ext's first, then RL
-Zoo's; "atari:" are those for all Atari games.
+To find its spaces, an environment has to be created. Up to {_FEW} are; --spaces creates more.
+"tuned" lists the algorithms (--algo of rl_zoo3.train) with hyperparameters for the environment, sb3-ext's first, then
+RL Zoo's; "atari:" are those for all Atari games.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """
-    :param subparsers: where to add it
-    """
-    parser = subparsers.add_parser(
-        "envs",
-        help="list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
-        description="List environments with their spaces, reward thresholds and the algorithms tuned for them.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("pattern", metavar="PATTERN", nargs="*", help="words that must be in the id, or nearly so")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pattern", metavar="PATTERN", nargs="*", help="words that the id contains, or nearly")
     parser.add_argument("--algo", help="only environments that this algorithm has tuned hyperparameters for")
     parser.add_argument("--ours", action="store_true", help="only the ids that sb3-ext registers")
     parser.add_argument(
@@ -54,16 +45,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--gym-packages", nargs="+", default=[], metavar="PACKAGE", help="import these too")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """
-    :param args: the command line
-    :return: exit code
-    """
-    from sb3_ext.cli.env_catalogue import import_packages, list_environments, search
-
     for problem in import_packages(args.gym_packages):
         print(f"sb3-ext: {problem}", file=sys.stderr)
     pattern, notes = " ".join(args.pattern), []
@@ -75,10 +59,10 @@ def run(args: argparse.Namespace) -> int:
             notes += [f"And {n_atari} Atari ids with the section `atari`: search for one by name."] if n_atari else []
     entries, has_words = search(entries, args.pattern)
     if not entries:
-        print(f"No environment{' among these' * (args.ours or bool(args.algo))} is like {pattern!r}.", file=sys.stderr)
+        print(f"No environment{' of these' * (args.ours or bool(args.algo))} matches {pattern!r}.", file=sys.stderr)
         return 1
     if not has_words:
-        print(f"No id has {pattern!r} in it. The nearest:", file=sys.stderr)
+        print(f"No id contains {pattern!r}. The nearest:", file=sys.stderr)
     with_spaces = args.spaces if args.spaces is not None else len(entries) <= _FEW
     found = _find_spaces(entries, args.gym_packages) if with_spaces else None
     if args.json:
@@ -86,36 +70,29 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _print(entries, found)
     if args.spaces is None and found is None:
-        notes.append(f"{len(entries)} environments. Spaces are shown of up to {_FEW}: search, or give --spaces.")
+        notes.append(f"{len(entries)} environments. Spaces are shown for up to {_FEW}: search, or add --spaces.")
     if notes:
         print("", *notes, sep="\n")
     return 0
 
 
 def _names_of(algo: str) -> set[str]:
-    """Where our file has no section for an environment, RL Zoo's for the stock algorithm is used."""
-    from sb3_ext.zoo.registry import STOCK_EQUIVALENT
-
+    """If our file has no section for an environment, RL Zoo's for the stock algorithm is used."""
     return {algo, STOCK_EQUIVALENT.get(algo, algo)}
 
 
 def _tuned_for(algo: str, entries: Sequence[EnvEntry]) -> list[EnvEntry]:
-    from sb3_ext.cli.env_catalogue import tuned_algorithms
-    from sb3_ext.common.names import check_choice
-
     check_choice("--algo", algo, tuned_algorithms())
     return [entry for entry in entries if _names_of(algo) & set(entry.tuned)]
 
 
 def _without_atari(algo: str, entries: Sequence[EnvEntry]) -> tuple[list[EnvEntry], int]:
-    """Hundreds of ids share one section: they would hide the others."""
+    """Hundreds of ids share one section and would hide the others."""
     own = [entry for entry in entries if any(entry.tuned.get(name) == entry.env_id for name in _names_of(algo))]
     return own, len(entries) - len(own)
 
 
 def _find_spaces(entries: Sequence[EnvEntry], packages: Sequence[str]) -> dict[str, EnvSpaces]:
-    from sb3_ext.cli.env_spaces import find_spaces
-
     env_ids = [entry.env_id for entry in entries]
     found = {}
     for number, (env_id, spaces) in enumerate(zip(env_ids, find_spaces(env_ids, packages), strict=True), 1):

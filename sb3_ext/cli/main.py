@@ -1,4 +1,4 @@
-"""Reads the command line of ``sb3-ext``."""
+"""Reads the command line of ``sb3-ext`` and runs a subcommand, whose module is imported only then."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from sb3_ext import __version__
-from sb3_ext.cli import bench, envs, report
 from sb3_ext.common.clean_text import mask_passwords, printable
+from sb3_ext.common.names import nearest
 
 __all__ = ["main"]
 
 _DESCRIPTION = "Tools beside RL Zoo's commands. Training stays `python -m rl_zoo3.train --algo ppo_ext --env ENV`."
+#: Subcommands, each in the module of its name, and their line of the help
+COMMANDS = {
+    "bench": "find the number and kind of environments that train fastest on this machine",
+    "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
+    "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    :param arguments: the command line without the program's name; that of this process by default
+    :param arguments: the command line without the program's name; by default that of this process
     :return: exit code
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± still gets the rest
-    parser = argparse.ArgumentParser(prog="sb3-ext", description=_DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"sb3-ext {__version__}")
-    subparsers = parser.add_subparsers(metavar="COMMAND")
-    for command in (bench, envs, report):
-        command.add_parser(subparsers)
-    parser.set_defaults(run=lambda args: parser.print_help())
-    args = parser.parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    args = _make_parser(next((arg for arg in arguments if not arg.startswith("-")), None)).parse_args(arguments)
     try:
         code = args.run(args)
         sys.stdout.flush()
@@ -46,3 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("sb3-ext: interrupted", file=sys.stderr)
         return 130
+
+
+def _make_parser(command: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sb3-ext", description=_DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"sb3-ext {__version__}")
+    parser.set_defaults(run=lambda args: parser.print_help())
+    subparsers = parser.add_subparsers(metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=summary)
+        if name == command:
+            module = import_module(f"sb3_ext.cli.{name}")
+            subparser.description = f"{summary[0].upper()}{summary[1:]}."
+            subparser.epilog = module.EPILOG
+            subparser.formatter_class = argparse.RawDescriptionHelpFormatter
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    if command is not None and command not in COMMANDS:
+        parser.error(f"there is no command {command!r}: {nearest(command, COMMANDS)}")
+    return parser

@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-__all__ = ["add_parser"]
+from sb3_ext.runs.report.report import make_report, write_report
 
-_EPILOG = """examples:
+__all__ = ["EPILOG", "add_arguments", "run"]
+
+EPILOG = """examples:
   sb3-ext report logs/ppo_ext/CartPole-v1_1                  writes report.md and plots/ into it
   sb3-ext report logs/ppo/LunarLander-v3_* --no-plots        several runs, also of stock algorithms
-  sb3-ext report logs/ppo_ext/CartPole-v1_1 --print          prints it, and writes nothing
+  sb3-ext report logs/ppo_ext/CartPole-v1_1 --print          prints it and writes nothing
   sb3-ext report logs/dqn/MyEnv-v0_1 --threshold 200         for an environment without a threshold of its own
 
-It is made from what the folder has: progress.json or progress.csv, evaluations.npz, Monitor's files, alerts.json, and
-RL Zoo's config. Any of them may be missing; the report says which.
+The report uses what the folder contains: progress.json or progress.csv, evaluations.npz, Monitor's files, alerts.json,
+and RL Zoo's config. Any of them may be missing; the report says which.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """
-    :param subparsers: where to add it
-    """
-    parser = subparsers.add_parser(
-        "report",
-        help="write or print the report of a training: score, curves as text, alerts, what to try next",
-        description="Write or print the report of a training: score, curves as text, alerts, what to try next.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN_FOLDER", nargs="+", help="such as logs/ppo_ext/CartPole-v1_1")
     parser.add_argument("--print", action="store_true", dest="prints", help="print it instead of writing files")
     parser.add_argument("--plots", action=argparse.BooleanOptionalAction, default=True, help="PNG files (default: yes)")
-    parser.add_argument("--threshold", type=float, help="score from which on the task counts as solved")
-    parser.set_defaults(run=run)
+    parser.add_argument("--threshold", type=float, help="score at which the task counts as solved")
 
 
 def run(args: argparse.Namespace) -> int:
-    """
-    :param args: the command line
-    :return: exit code
-    """
-    from sb3_ext.runs.report.report import make_report, write_report
-
     for folder in args.folder:
         if args.prints:
             print(make_report(folder, threshold=args.threshold))

@@ -40,8 +40,9 @@ from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
 from sb3_ext.zoo.seams import replace_in_rl_zoo
-from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8, stock_hyperparams_file
+from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8
 from sb3_ext.zoo.trials import read_trial
+from sb3_ext.zoo.upstream import hyperparams_folder
 
 __all__ = ["ExtExperimentManager", "patch_experiment_manager"]
 
@@ -58,7 +59,7 @@ class ExtExperimentManager(ExperimentManager):
         super().__init__(*args, **kwargs)
         self._is_ours = self.algo in ALGORITHMS
         self._is_saved = False
-        if self._is_ours and self.config == str(stock_hyperparams_file(self.algo)):
+        if self._is_ours and self.config == str(hyperparams_folder() / f"{self.algo}.yml"):
             self.config = str(hyperparams_file(self.algo))
 
     def setup_experiment(self) -> Any:

@@ -1,4 +1,4 @@
-"""The section of a hyperparameter file that a training reads: which file has it, and what it must have."""
+"""Finds and checks the section of a hyperparameter file that a training reads."""
 
 from __future__ import annotations
 
@@ -19,69 +19,51 @@ from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.zoo.registry import STOCK_EQUIVALENT
+from sb3_ext.zoo.upstream import SECTION_KEYS, hyperparams_folder
 
-__all__ = ["check_section", "file_with_section", "files_in_utf8", "stock_hyperparams_file"]
-
-#: What a section may have beside the algorithm's parameters
-_SECTION_KEYS = (
-    *("callback", "env_kwargs", "env_wrapper", "frame_stack", "monitor_kwargs", "n_envs", "n_timesteps", "normalize"),
-    *("vec_env_wrapper", "ext"),
-)
-
-
-def stock_hyperparams_file(algo: str) -> Path:
-    """
-    :param algo: an algorithm's name
-    :return: where RL Zoo has its hyperparameters, if it knows it
-    """
-    return Path(rl_zoo3.exp_manager.__file__).parent / "hyperparams" / f"{algo}.yml"
+__all__ = ["check_section", "file_with_section", "files_in_utf8"]
 
 
 def file_with_section(config: str, algo: str, env_id: str, is_atari: bool) -> str:
     """
-    :param config: the hyperparameter file that was asked for
-    :param algo: one of our algorithms
-    :param env_id: the environment
-    :param is_atari: whether a section for all Atari games will do
-    :return: that file, or RL Zoo's for the stock algorithm where ours has no section for the environment
-    :raises ValueError: when there is none
+    :param config: the hyperparameter file asked for
+    :return: that file, or RL Zoo's for the stock algorithm if our own file has no section for the environment
     """
     if not config.endswith((".yml", ".yaml")):
         return config  # Python files and packages: their keys can be anything
     sections = _read_sections(config)
     if env_id in sections or (is_atari and "atari" in sections):
         return config
-    twin_file = _file_of_twin(config, algo, env_id)
-    if twin_file is not None:
-        return twin_file
+    stock_file = _stock_file(config, algo, env_id)
+    if stock_file is not None:
+        return stock_file
     if "default" not in sections or is_atari:
         missing = f"'atari' or {env_id!r}" if is_atari else f"{env_id!r} or 'default'"
         raise ValueError(f"{config} has no section {missing} for {algo}: {nearest(env_id, sections)}")
     return config
 
 
-def _file_of_twin(config: str, algo: str, env_id: str) -> str | None:
-    """RL Zoo's tuned section for the stock algorithm, where our own file has none."""
-    twin = STOCK_EQUIVALENT.get(algo)
-    if twin is None or config != str(hyperparams_file(algo)):
+def _stock_file(config: str, algo: str, env_id: str) -> str | None:
+    """RL Zoo's file with a tuned section for the stock algorithm, if the section is missing in our own file."""
+    stock_algo = STOCK_EQUIVALENT.get(algo)
+    if stock_algo is None or config != str(hyperparams_file(algo)):
         return None
-    twin_file = stock_hyperparams_file(twin)
-    if env_id not in _read_sections(twin_file):
+    stock_file = hyperparams_folder() / f"{stock_algo}.yml"
+    if env_id not in _read_sections(stock_file):
         return None
-    print(f"No section for {env_id} in {config}: using RL Zoo's for {twin}")
-    return str(twin_file)
+    print(f"No section for {env_id} in {config}: using RL Zoo's for {stock_algo}")
+    return str(stock_file)
 
 
 def check_section(hyperparams: dict[str, Any], algorithm: type[BaseAlgorithm], where: str) -> None:
     """
-    What is mistyped, and what RL Zoo would die without in a way that doesn't tell.
+    Find mistyped keys, and missing ones that RL Zoo fails without in ways that don't explain it.
 
-    :param hyperparams: the section; its n_timesteps becomes a number
-    :param algorithm: whose parameters it may have
+    :param hyperparams: the section; its ``n_timesteps`` becomes a number
     :param where: file and section, for errors
     """
     parameters = inspect.signature(algorithm.__init__).parameters
-    check_keywords(algorithm.__name__, hyperparams, [*parameters, *_SECTION_KEYS])
+    check_keywords(algorithm.__name__, hyperparams, [*parameters, *SECTION_KEYS])
     for name, example in (("n_timesteps", "1000000"), ("policy", "MlpPolicy")):
         if name not in hyperparams:
             raise ValueError(f"{where} needs {name}, such as {example}.")
@@ -92,7 +74,7 @@ def check_section(hyperparams: dict[str, Any], algorithm: type[BaseAlgorithm], w
 
 @contextmanager
 def files_in_utf8() -> Iterator[None]:
-    """RL Zoo opens hyperparameter files in the machine's encoding, and fails at a comment that is not ASCII."""
+    """RL Zoo reads hyperparameter files in the machine's encoding and fails at a comment that is not ASCII."""
     module: Any = rl_zoo3.exp_manager
     module.open = partial(open, encoding="utf-8")
     try:

@@ -22,8 +22,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.evaluation.callback import Evaluation
-from sb3_ext.cli.speed import make_model
 from sb3_ext.runs.agents.snapshot import Snapshot
+from sb3_ext.zoo.models import make_model
 
 MODES = ("none", "process", "waiting")
 

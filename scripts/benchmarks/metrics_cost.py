@@ -71,7 +71,7 @@ def make_callbacks(paths: list[str]) -> list[Any]:
 
 def compare(args: argparse.Namespace) -> tuple[list[float], float]:
     """The ratio of each round, with callbacks over without, and the mean seconds of a turn without."""
-    from sb3_ext.cli.speed import make_model
+    from sb3_ext.zoo.models import make_model
 
     hyperparams = {"fast": "alone"} if args.alone else {}
     clock = CLOCKS[args.clock]

@@ -49,7 +49,7 @@ def measure_sbx(env_id: str, hyperparams: Hyperparams, threads: int, seconds: fl
     from sbx import PPO
     from stable_baselines3.common.env_util import make_vec_env
 
-    from sb3_ext.cli.speed import measure
+    from sb3_ext.runs.speed import measure
 
     th.set_num_threads(threads)
     # By its id, SB3 would make it ready to be drawn, RL Zoo doesn't: LunarLander's steps would take twice as long
@@ -62,7 +62,7 @@ def measure_sbx(env_id: str, hyperparams: Hyperparams, threads: int, seconds: fl
     model.learn(hyperparams.n_envs * hyperparams.n_steps)
     obs, _ = model.policy.prepare_obs(model.observation_space.sample())
     model.vf.apply(model.policy.vf_state.params, obs)
-    return {**asdict(measure(model, seconds)), "memory": memory()}
+    return {**measure(model, seconds)._asdict(), "memory": memory()}
 
 
 def measure_peer(env_id: str, seconds: float, sbx_python: str, side: str, threads: int) -> Measured:

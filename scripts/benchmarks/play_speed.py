@@ -14,8 +14,8 @@ import torch as th
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from sb3_ext.cli.speed import make_model
 from sb3_ext.runs.play.scoring import play
+from sb3_ext.zoo.models import make_model
 
 
 def parse_args() -> argparse.Namespace:

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,12 +77,13 @@ def measure_here(
     """Measure a training in this process."""
     import torch as th
 
-    from sb3_ext.cli.speed import make_model, measure
+    from sb3_ext.runs.speed import measure
+    from sb3_ext.zoo.models import make_model
 
     th.set_num_threads(threads)
     with make_model(algo, env_id, hyperparams, conf=conf) as model:
         th.set_num_threads(threads)
-        return {**asdict(measure(model, seconds)), "memory": memory()}
+        return {**measure(model, seconds)._asdict(), "memory": memory()}
 
 
 def memory() -> int:

@@ -41,9 +41,9 @@ from sb3_ext.callbacks.alerts.context import RunFacts, facts_of
 from sb3_ext.callbacks.alerts.engine import Judge
 from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.metrics.callback import Metrics
-from sb3_ext.cli.speed import make_model
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.rows import scalars
+from sb3_ext.zoo.models import make_model
 
 
 @dataclass(frozen=True)

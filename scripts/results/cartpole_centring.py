@@ -20,7 +20,7 @@ import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_ext.cli.speed import make_model
+from sb3_ext.zoo.models import make_model
 
 ENV_ID = "CartPole-v1"
 _SHAPER = "sb3_ext.wrappers.shaping.classic_control.CartPoleShaping"

@@ -18,7 +18,7 @@ import numpy as np
 import rl_zoo3.train  # noqa: F401  lets plugins put their algorithms and ExperimentManager in place
 import torch as th
 
-from sb3_ext.cli.speed import make_model
+from sb3_ext.zoo.models import make_model
 
 SIDES = {"SB3's PPO": ("ppo", {}), "PPOExt": ("ppo_ext", {"ext": {"vec_env": "dummy"}})}
 

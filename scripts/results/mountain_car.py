@@ -23,8 +23,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecNormalize, sync_envs_normalization
 
-from sb3_ext.cli.speed import make_model
 from sb3_ext.wrappers.training_link import link_to_training
+from sb3_ext.zoo.models import make_model
 
 ENV_ID = "MountainCar-v0"
 TARGET = -110.0

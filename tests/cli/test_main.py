@@ -1,9 +1,13 @@
-"""``sb3-ext`` without a subcommand."""
+"""``sb3-ext`` without a subcommand, and the way to its subcommands."""
 
 import subprocess
 import sys
 
+import pytest
+from conftest import PROJECT
+
 from sb3_ext.cli import main
+from sb3_ext.cli.main import COMMANDS
 
 
 def test_the_command_alone_prints_its_help(capsys):
@@ -12,10 +16,27 @@ def test_the_command_alone_prints_its_help(capsys):
     assert "COMMAND" in said.out and "bench" in said.out and said.err == ""
 
 
-def test_help_loads_neither_torch_nor_pydantic():
-    code = (
-        "import sys; from sb3_ext.cli import main; main([]); "
-        "sys.exit(','.join({'torch', 'pydantic', 'stable_baselines3'} & set(sys.modules)))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stderr == "\n"  # none of them
+def test_an_unknown_subcommand_gets_the_nearest_name(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["benhc", "CartPole-v1"])
+    assert end.value.code == 2
+    assert "there is no command 'benhc': did you mean 'bench'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_subcommand_has_examples(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    assert f"  sb3-ext {command} " in capsys.readouterr().out
+
+
+def test_the_help_imports_no_subcommand():
+    code = "import sys; from sb3_ext.cli import main; main([]); print([m for m in sys.modules if 'ext.cli.' in m])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT)
+    assert result.stdout.splitlines()[-1] == "['sb3_ext.cli.main']"
+
+
+def test_the_package_runs_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "sb3_ext", "--version"], capture_output=True, text=True, cwd=PROJECT)
+    assert result.stdout.startswith("sb3-ext ")
