@@ -111,7 +111,7 @@ class Report(BaseCallback):
         self._is_over = False
         catch_stop_signals(self)
         evaluations = [c for c in all_of(self.locals["callback"]) if isinstance(c, EvalCallback)]
-        given = [self.config.threshold, *(getattr(getattr(c, "config", None), "threshold", None) for c in evaluations)]
+        given = [self.config.threshold, *(getattr(getattr(c, "options", None), "threshold", None) for c in evaluations)]
         training = {
             "state": "running",
             "algorithm": type(self.model).__name__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -15,9 +15,10 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
 from sb3_ext.callbacks.evaluation.background import BackgroundEvaluation
-from sb3_ext.callbacks.evaluation.options import EvaluationConfig, config_of
+from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.callbacks.evaluation.results import log_late, log_now, metrics_of, save_evaluations, tell, tell_skipped
-from sb3_ext.callbacks.evaluation.stop import Goal
+from sb3_ext.callbacks.evaluation.stop import StopCondition
+from sb3_ext.common.options import read_keywords
 from sb3_ext.runs.agents.env_recipe import EnvRecipe, PlaceholderEnv
 from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent, SnapshotFolder
 from sb3_ext.runs.play.scoring import Scores, play
@@ -41,7 +42,7 @@ class Evaluation(EvalCallback):
     ``n_episodes``, ``time`` and ``step``. Scores are raw rewards of the environment.
 
     :param eval_env: environments to evaluate in; ``None`` makes one like those of training
-    :param config: what :class:`EvaluationConfig` has; or give its fields as keywords
+    :param options: when and how to evaluate
     :param make_env: makes such environments once more, in the process; ``None`` makes them from the spec of
         ``eval_env``. cloudpickle must be able to send it
     :param folder: for ``evaluations.npz`` and ``best_model.zip``; ``None`` writes none
@@ -51,14 +52,14 @@ class Evaluation(EvalCallback):
     :param render: show the environments; not in the process
     :param verbose: 1 tells the results
     :param warn: warn when the environments are in no Monitor
-    :param options: fields of :class:`EvaluationConfig`
+    :param fields: fields of :class:`EvaluationOptions`, instead of ``options``
     """
 
     def __init__(
         self,
         eval_env: gym.Env | VecEnv | None = None,
         *,
-        config: EvaluationConfig | Mapping[str, Any] | None = None,
+        options: EvaluationOptions | None = None,
         make_env: Callable[[], VecEnv] | None = None,
         folder: str | os.PathLike[str] | None = None,
         callback_on_new_best: BaseCallback | None = None,
@@ -67,9 +68,9 @@ class Evaluation(EvalCallback):
         render: bool = False,
         verbose: int = 1,
         warn: bool = True,
-        **options: Any,
+        **fields: Any,
     ) -> None:
-        self.config = config_of("Evaluation:", config, options)
+        self.options = read_keywords(EvaluationOptions, options, fields, self)
         if eval_env is None and make_env is not None:
             eval_env = make_env()
         folder = None if folder is None else os.fspath(folder)
@@ -77,10 +78,10 @@ class Evaluation(EvalCallback):
             PlaceholderEnv() if eval_env is None else eval_env,
             callback_on_new_best,
             callback_after_eval,
-            n_eval_episodes=self.config.episodes or _EPISODES,
+            n_eval_episodes=self.options.episodes or _EPISODES,
             log_path=folder,
             best_model_save_path=folder,
-            deterministic=True if self.config.deterministic is None else self.config.deterministic,
+            deterministic=True if self.options.deterministic is None else self.options.deterministic,
             render=render,
             verbose=verbose,
             warn=warn,
@@ -93,7 +94,7 @@ class Evaluation(EvalCallback):
         self._make_env = make_env
         self._use_masks = use_masks
         self._stock_freq: int | None = None
-        self._goal: Goal | None = None
+        self._stop: StopCondition | None = None
         self._background: BackgroundEvaluation | None = None
         self._folder: SnapshotFolder | None = None
         self._is_training = self._ends_here = False
@@ -103,19 +104,19 @@ class Evaluation(EvalCallback):
     def from_stock(
         cls,
         callback: EvalCallback,
-        config: EvaluationConfig | None = None,
+        options: EvaluationOptions | None = None,
         make_env: Callable[[], VecEnv] | None = None,
     ) -> Self:
         """
         :param callback: SB3's or sb3-contrib's, as RL Zoo makes them
-        :param config: what it shall do otherwise; what it leaves open is as the callback has it
+        :param options: what to do differently; what they leave open is taken from the callback
         :param make_env: as for the class
         :return: what to use in its place
         """
-        config = config or EvaluationConfig()
+        options = options or EvaluationOptions()
         evaluation = cls(
             callback.eval_env,
-            config=config,
+            options=options,
             make_env=make_env,
             callback_on_new_best=callback.callback_on_new_best,
             callback_after_eval=callback.callback,
@@ -127,21 +128,21 @@ class Evaluation(EvalCallback):
         evaluation.log_path = callback.log_path
         evaluation.best_model_save_path = callback.best_model_save_path
         evaluation._stock_freq = callback.eval_freq
-        if config.episodes is None:
+        if options.episodes is None:
             evaluation.n_eval_episodes = callback.n_eval_episodes
-        if config.deterministic is None:
+        if options.deterministic is None:
             evaluation.deterministic = callback.deterministic
         return evaluation
 
     @property
     def stop_reason(self) -> str | None:
         """Why the training was ended, by a threshold or a plateau; ``None`` when it was not."""
-        return None if self._goal is None else self._goal.reached
+        return None if self._stop is None else self._stop.reached
 
     @property
     def threshold(self) -> float | None:
         """Mean raw reward from which the environment counts as solved, known when training begins."""
-        return self.config.threshold if self._goal is None else self._goal.threshold
+        return self.options.threshold if self._stop is None else self._stop.threshold
 
     def _init_callback(self) -> None:
         if not self._has_env:
@@ -150,7 +151,7 @@ class Evaluation(EvalCallback):
             self._has_env = True
         n_envs = self.training_env.num_envs
         of_stock = _EVERY if self._stock_freq is None else self._stock_freq * n_envs
-        self._every = of_stock if self.config.every is None else self.config.every
+        self._every = of_stock if self.options.every is None else self.options.every
         self.eval_freq = max(self._every // n_envs, 1)
         with warnings.catch_warnings():
             # What matters is that both are wrapped alike, which shows when statistics are copied
@@ -161,9 +162,9 @@ class Evaluation(EvalCallback):
         super()._on_training_start()
         self.close()
         self.skipped, self._ends_here = 0, False
-        self._goal = Goal(self.config, self.eval_env)
-        self._due = self._next_due() if self._goal.has_begun else math.inf
-        if self.config.process:
+        self._stop = StopCondition(self.options, self.eval_env)
+        self._due = self._next_due() if self._stop.has_begun else math.inf
+        if self.options.process:
             score_agent = self._score_agent(render=False, warn=False)
             self._background = BackgroundEvaluation(self.model, self.eval_env, self._make_env, score_agent)
         self._is_training = True
@@ -171,25 +172,25 @@ class Evaluation(EvalCallback):
     def _next_due(self) -> float:
         if self._every < 1:
             return math.inf  # RL Zoo was told not to
-        after = max(self.num_timesteps, self.config.warmup - 1)
+        after = max(self.num_timesteps, self.options.warmup - 1)
         return self._every * (after // self._every + 1)
 
     def _on_step(self) -> bool:
-        goal = self._goal
-        assert goal is not None, "learn() calls _on_training_start() first"
+        stop = self._stop
+        assert stop is not None, "learn() calls _on_training_start() first"
         go_on = True
-        if goal.watches:
-            had_begun = goal.has_begun
-            goal.see_step(self.locals)
-            if goal.has_begun and not had_begun:
-                self._due = max(self.num_timesteps, self.config.warmup)
+        if stop.watches:
+            had_begun = stop.has_begun
+            stop.see_step(self.locals)
+            if stop.has_begun and not had_begun:
+                self._due = max(self.num_timesteps, self.options.warmup)
         if self._background is not None and self._background.has_answer():
             go_on = self._report_late(*self._background.collect())
         if self.num_timesteps >= self._due:
             go_on = self._evaluate() and go_on
-        if goal.reached is not None and self.verbose >= 1:
-            print(f"{goal.headline}, training stops at {self.num_timesteps:,} steps: {goal.reached}")
-        self._ends_here = not go_on or goal.reached is not None
+        if stop.reached is not None and self.verbose >= 1:
+            print(f"{stop.headline}, training stops at {self.num_timesteps:,} steps: {stop.reached}")
+        self._ends_here = not go_on or stop.reached is not None
         return not self._ends_here
 
     def _evaluate(self) -> bool:
@@ -198,7 +199,7 @@ class Evaluation(EvalCallback):
         go_on = True
         background = self._background
         if background is not None and background.pending is not None:
-            if self.config.busy == "skip":
+            if self.options.busy == "skip":
                 background.warn_behind("The new one is left out", "set busy: wait")
                 self.skipped += 1
                 return True
@@ -221,9 +222,9 @@ class Evaluation(EvalCallback):
         return self._report(self.num_timesteps, scores)
 
     def _score_agent(self, **kwargs: bool) -> ScoreAgent:
-        episodes = self.n_eval_episodes if self.config.steps is None else None
+        episodes = self.n_eval_episodes if self.options.steps is None else None
         settings: dict[str, Any] = {"deterministic": self.deterministic, "use_masks": self._use_masks, **kwargs}
-        return partial(play, episodes=episodes, steps=self.config.steps, **settings)
+        return partial(play, episodes=episodes, steps=self.options.steps, **settings)
 
     def _request(self, background: BackgroundEvaluation) -> None:
         # A curriculum tells only the environments of this process
@@ -255,8 +256,8 @@ class Evaluation(EvalCallback):
             tell(scores, step, is_best, is_saved=self.best_model_save_path is not None)
         if snapshot is None:
             log_now(self.logger, metrics, self.num_timesteps)
-        if self._goal is not None and self._is_training:
-            self._goal.see_evaluation(scores.mean, step / self.model._total_timesteps)
+        if self._stop is not None and self._is_training:
+            self._stop.see_evaluation(scores.mean, step / self.model._total_timesteps)
         go_on = self._save_best(snapshot) if is_best else True
         return go_on and self._on_event()
 
@@ -305,21 +306,21 @@ class Evaluation(EvalCallback):
             self.close()
         if self.skipped and self.verbose >= 1:
             tell_skipped(self.skipped)
-        assert self._goal is not None
-        self._goal.warn_if_blind()
+        assert self._stop is not None
+        self._stop.warn_if_blind()
 
     def _finish(self) -> None:
         """Wait for what is running, and evaluate the last weights."""
         is_complete = self._ends_here or self.num_timesteps >= self.model._total_timesteps
         if self._background is not None and self._background.pending is not None:
             self._wait(self._background, is_complete)
-        if not (is_complete and self.config.evaluates_at_end) or self.last_step == self.num_timesteps:
+        if not (is_complete and self.options.evaluates_at_end) or self.last_step == self.num_timesteps:
             return
         background = self._background
         if background is not None and background.works:
             self._request(background)
             self._wait(background, is_complete)
-        elif background is not None or not self.config.process:
+        elif background is not None or not self.options.process:
             self._evaluate_here()
 
     def _wait(self, background: BackgroundEvaluation, is_complete: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import deque
 from collections.abc import Mapping
@@ -9,11 +10,10 @@ from typing import Any
 
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.callbacks.evaluation.options import EvaluationConfig
-from sb3_ext.callbacks.evaluation.plateau import Plateau
+from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.metrics.sample_efficiency import reward_threshold
 
-__all__ = ["Goal", "Window"]
+__all__ = ["RollingMean", "StopCondition"]
 
 #: Training episodes that a score is the mean of, as for SB3's ``rollout/ep_rew_mean``
 _ROLLOUT_WINDOW = 100
@@ -21,12 +21,8 @@ _ROLLOUT_WINDOW = 100
 _FIRST_EPISODES = 10
 
 
-class Window:
-    """
-    The last scores.
-
-    :param size: how many of them
-    """
+class RollingMean:
+    """Mean of the last scores."""
 
     def __init__(self, size: int) -> None:
         self._scores: deque[float] = deque(maxlen=size)
@@ -47,42 +43,38 @@ class Window:
         return len(self._scores) == self._scores.maxlen
 
     def reaches(self, threshold: float) -> bool:
-        """
-        :param threshold: mean score that is wanted
-        :return: whether a full window has it
-        """
         return self.is_full and self.mean >= threshold
 
 
-class Goal:
+class StopCondition:
     """
     Says when evaluation begins and when training can end.
 
-    :param config: what is wanted
     :param env: environments, whose spec may have a threshold
     :raises ValueError: when a threshold is needed and there is none
     """
 
-    def __init__(self, config: EvaluationConfig, env: VecEnv) -> None:
-        self.threshold = reward_threshold(env) if config.threshold is None else config.threshold
-        if config.needs_threshold and self.threshold is None:
-            option = "start_at" if config.start_at is not None else f"stop: {config.stop}"
+    def __init__(self, options: EvaluationOptions, env: VecEnv) -> None:
+        self.threshold = reward_threshold(env) if options.threshold is None else options.threshold
+        if options.needs_threshold and self.threshold is None:
+            option = "start_at" if options.start_at is not None else f"stop: {options.stop}"
             raise ValueError(
                 f"Evaluation: {option} needs a threshold, and the environment's spec has none: give it one, such as "
                 "threshold: 200."
             )
-        self._config = config
+        self._options = options
         #: Whether the agent is good enough to be evaluated
-        self.has_begun = config.start_at is None
+        self.has_begun = options.start_at is None
         #: Why training can end, and the same in a word or two
         self.reached: str | None = None
-        self.headline = "No more improvement" if config.stop == "plateau" else "Solved"
+        self.headline = "No more improvement" if options.stop == "plateau" else "Solved"
         #: Whether it must see the episodes of training
-        self.watches = config.stop == "rollout" or not self.has_begun
+        self.watches = options.stop == "rollout" or not self.has_begun
         self._first: float | None = None
-        self._rollouts = Window(_ROLLOUT_WINDOW)
-        self._evaluations = Window(config.window)
-        self._plateau = Plateau(config)
+        self._rollouts = RollingMean(_ROLLOUT_WINDOW)
+        self._evaluations = RollingMean(options.window)
+        self._best = -math.inf
+        self._evaluations_since_best = 0
 
     def warn_if_blind(self) -> None:
         """To be called at the end of a training."""
@@ -106,21 +98,21 @@ class Goal:
         if self._first is None and len(self._rollouts) >= _FIRST_EPISODES:
             self._first = self._rollouts.mean
         if not self.has_begun:
-            self.has_begun = self._has_passed(self._config.start_at or 0.0)
-            self.watches = not self.has_begun or self._config.stop == "rollout"
-        if self._config.stop == "rollout":
+            self.has_begun = self._has_passed(self._options.start_at or 0.0)
+            self.watches = not self.has_begun or self._options.stop == "rollout"
+        if self._options.stop == "rollout":
             self._check(self._rollouts, f"the last {_ROLLOUT_WINDOW} training episodes")
 
     def see_evaluation(self, score: float, progress: float) -> None:
         """
         :param score: mean reward of an evaluation
-        :param progress: share of the training that is over
+        :param progress: fraction of the training that is over
         """
         self._evaluations.add(score)
-        if self._config.stop == "plateau" and self._evaluations.is_full:
-            self.reached = self._plateau.add(self._evaluations.mean, progress)
-        if self._config.stop == "eval":
-            self._check(self._evaluations, f"the last {self._config.window} evaluations")
+        if self._options.stop == "plateau" and self._evaluations.is_full:
+            self._check_plateau(progress)
+        if self._options.stop == "eval":
+            self._check(self._evaluations, f"the last {self._options.window} evaluations")
 
     def _has_passed(self, share: float) -> bool:
         """
@@ -132,6 +124,19 @@ class Goal:
             return False
         return self._rollouts.mean >= first + share * (threshold - first)
 
-    def _check(self, window: Window, what: str) -> None:
+    def _check(self, window: RollingMean, what: str) -> None:
         if self.threshold is not None and window.reaches(self.threshold):
             self.reached = f"the mean of {what} is {window.mean:.4g}, and the threshold {self.threshold:g}"
+
+    def _check_plateau(self, progress: float) -> None:
+        options, mean = self._options, self._evaluations.mean
+        if mean > self._best + options.min_improvement:
+            self._best, self._evaluations_since_best = mean, 0
+            return
+        self._evaluations_since_best += 1
+        if self._evaluations_since_best >= options.patience and progress >= options.stop_after:
+            by = f" by more than {options.min_improvement:g}" if options.min_improvement else ""
+            self.reached = (
+                f"the mean of {options.window} evaluations has not exceeded {self._best:.4g}{by} for "
+                f"{self._evaluations_since_best} of them"
+            )

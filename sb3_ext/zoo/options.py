@@ -8,7 +8,7 @@ from typing import Any
 
 from sb3_ext.callbacks.alerts.options import AlertsConfig, read_alerts
 from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
-from sb3_ext.callbacks.evaluation.options import EvaluationConfig, read_evaluation
+from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.callbacks.metrics.callback import MetricsOptions
 from sb3_ext.callbacks.report import ReportConfig, read_report
 from sb3_ext.callbacks.table.callback import TableConfig, read_table
@@ -50,7 +50,7 @@ class ExtOptions:
     metrics: MetricsOptions | None = None
     table: TableConfig | None = None
     alerts: AlertsConfig | None = None
-    evaluation: EvaluationConfig | None = None
+    evaluation: EvaluationOptions | None = None
     checkpoints: CheckpointsOptions | None = None
     tracking: TrackingConfig | bool | None = None
     report: ReportConfig | None = None
@@ -62,7 +62,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "metrics": lambda raw: read_switch(MetricsOptions, raw, "metrics"),
     "table": read_table,
     "alerts": read_alerts,
-    "evaluation": read_evaluation,
+    "evaluation": lambda raw: read_switch(EvaluationOptions, raw, "evaluation"),
     "checkpoints": lambda raw: read_switch(CheckpointsOptions, raw, "checkpoints"),
     "tracking": lambda written: read_tracking(written) or False,
     "report": read_report,
@@ -73,7 +73,7 @@ OUR_DEFAULTS: dict[str, Any] = {
     "metrics": MetricsOptions(),
     "table": TableConfig(),
     "alerts": AlertsConfig(),
-    "evaluation": EvaluationConfig(),
+    "evaluation": EvaluationOptions(),
     "checkpoints": CheckpointsOptions(keep=None, table=False, video=False),
     "report": ReportConfig(),
 }

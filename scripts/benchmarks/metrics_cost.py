@@ -65,7 +65,7 @@ def make_callbacks(paths: list[str]) -> list[Any]:
         module, _, name = path.rpartition(".")
         make = getattr(importlib.import_module(module), name)
         # Its clock goes on while the other training has its turn
-        callbacks.append(make(max_cost=make().config.max_cost / 2) if path == METRICS else make())
+        callbacks.append(make(max_cost=make().options.max_cost / 2) if path == METRICS else make())
     return callbacks
 
 

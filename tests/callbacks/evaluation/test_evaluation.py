@@ -18,10 +18,11 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_ext import PPOExt
 from sb3_ext.callbacks.evaluation.callback import Evaluation
-from sb3_ext.callbacks.evaluation.options import EvaluationConfig, read_evaluation
+from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.callbacks.evaluation.results import log_late
 from sb3_ext.callbacks.report import Report
 from sb3_ext.callbacks.save_normalization import SaveNormalization
+from sb3_ext.common.options import read_switch
 from sb3_ext.runs.agents.statistics import load_statistics
 
 
@@ -90,7 +91,7 @@ def test_in_the_place_of_stock_it_gives_the_same(tmp_path, algorithm):
 
 def test_what_a_config_says_goes_before_stock():
     stock = EvalCallback(make_envs(), eval_freq=10, n_eval_episodes=7, deterministic=False, verbose=0)
-    evaluation = Evaluation.from_stock(stock, EvaluationConfig(every=500, episodes=3, deterministic=True))
+    evaluation = Evaluation.from_stock(stock, EvaluationOptions(every=500, episodes=3, deterministic=True))
     assert (evaluation.n_eval_episodes, evaluation.deterministic) == (3, True)
     assert learn(make_model(), evaluation, 512).evaluations_timesteps == [500]
 
@@ -322,27 +323,31 @@ def test_callbacks_are_called_when_they_are_with_stock():
     assert (after.n_calls, best.n_calls) == (5, 2)  # the best are at 100 and at 200, and 300 is as good as 200
 
 
+def read_evaluation(raw):
+    return read_switch(EvaluationOptions, raw, "evaluation")
+
+
 def test_nothing_written_and_false_and_true():
     assert read_evaluation(None) is read_evaluation(False) is None
-    assert read_evaluation(True) == read_evaluation({}) == EvaluationConfig()
-    assert read_evaluation({"every": "2e4", "process": True}) == EvaluationConfig(every=20_000, process=True)
+    assert read_evaluation(True) == read_evaluation({}) == EvaluationOptions()
+    assert read_evaluation({"every": "2e4", "process": True}) == EvaluationOptions(every=20_000, process=True)
 
 
 @pytest.mark.parametrize(
     ("written", "said"),
     [
         ({"evry": 100}, "did you mean 'every'"),
-        ({"every": 0}, "must be a whole number, at least 1"),
+        ({"every": 0}, "must be at least 1"),
         ({"episodes": 2.5}, "must be a whole number"),
         ({"episodes": 2, "steps": 100}, "only one of them"),
         ({"stop": "evals"}, "did you mean 'eval'"),
-        ({"stop": "eval", "patience": 3}, "patience says when a plateau ends the training: it needs stop: plateau"),
-        ({"stop": "plateau", "min_improvement": -1}, "min_improvement=-1 must be a finite number, at least 0"),
-        ({"busy": "hurry"}, "not one of 'skip', 'wait'"),
-        ({"start_at": 1.5}, "from 0 to 1"),
-        ({"process": "yes"}, "must be True or False"),
+        ({"stop": "eval", "patience": 3}, "patience is for plateaus only: it needs stop: plateau"),
+        ({"stop": "plateau", "min_improvement": -1}, "min_improvement=-1 must be at least 0"),
+        ({"busy": "hurry"}, "must be 'skip' or 'wait'"),
+        ({"start_at": 1.5}, "must be at most 1"),
+        ({"process": "yes"}, "must be true or false"),
         ({"threshold": "high"}, "must be a number"),
-        (5, "must be true, false, or keys with values"),
+        (5, "must be true, false or a mapping"),
     ],
 )
 def test_a_mistake_is_told(written, said):
@@ -352,4 +357,4 @@ def test_a_mistake_is_told(written, said):
 
 def test_options_are_given_once():
     with pytest.raises(TypeError, match="not both"):
-        Evaluation(config={"every": 100}, every=200)
+        Evaluation(options=EvaluationOptions(every=100), every=200)
