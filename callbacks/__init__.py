@@ -14,7 +14,8 @@ from sb3_ext.callbacks.report import Report
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.callbacks.table import LogFiles, Table
 from sb3_ext.callbacks.tracking import Tracking
-from sb3_ext.callbacks.training_progress import TrainingProgress, tell_progress
+from sb3_ext.callbacks.training_progress import TrainingProgress
+from sb3_ext.wrappers.training_link import tell_progress
 
 __all__ = [
     "Alerts",

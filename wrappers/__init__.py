@@ -3,14 +3,12 @@
 One file a topic; each is usable from a YAML ``env_wrapper:`` line.
 """
 
-from sb3_ext.wrappers.action_masks import ActionMaskFromInfo
 from sb3_ext.wrappers.action_noise import ActionNoise, StickyActions
-from sb3_ext.wrappers.action_remap import RemapActions
+from sb3_ext.wrappers.actions import ActionMaskFromInfo, RemapActions
+from sb3_ext.wrappers.base import SeededWrapper, insert_below_monitor, report
 from sb3_ext.wrappers.curriculum.env import CurriculumEnv, wrap_in_curriculum
 from sb3_ext.wrappers.curriculum.options import read_curriculum
-from sb3_ext.wrappers.episode_report import report
 from sb3_ext.wrappers.history import MaskObservation, PreviousActions
-from sb3_ext.wrappers.monitor_order import insert_below_monitor
 from sb3_ext.wrappers.observation_noise import ObservationDelay, ObservationDropout, ObservationNoise
 from sb3_ext.wrappers.randomization.known_envs import (
     CartPoleRandomization,
@@ -19,7 +17,6 @@ from sb3_ext.wrappers.randomization.known_envs import (
     MountainCarRandomization,
     PendulumRandomization,
 )
-from sb3_ext.wrappers.seeded_wrapper import SeededWrapper
 from sb3_ext.wrappers.shaping.classic_control import (
     AcrobotPotential,
     AcrobotShaping,
@@ -28,12 +25,11 @@ from sb3_ext.wrappers.shaping.classic_control import (
     MountainCarShaping,
 )
 from sb3_ext.wrappers.shaping.count_bonus import CountBonus, share_counts
-from sb3_ext.wrappers.shaping.info_terms import InfoTerms
+from sb3_ext.wrappers.shaping.generic import InfoTerms, TimePenalty
 from sb3_ext.wrappers.shaping.pong import PongShaping
 from sb3_ext.wrappers.shaping.potential import PotentialShaping
 from sb3_ext.wrappers.shaping.taxi import TaxiPotential, TaxiShaping
 from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
-from sb3_ext.wrappers.shaping.time_penalty import TimePenalty
 from sb3_ext.wrappers.static_normalization import ScaleObservations
 from sb3_ext.wrappers.timing import FrameSkip, time_limit
 from sb3_ext.wrappers.training_link import link_to_training

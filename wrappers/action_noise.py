@@ -9,8 +9,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from sb3_ext.wrappers.base import SeededWrapper
 from sb3_ext.wrappers.parameters import checked_keywords, read_parts, read_probability
-from sb3_ext.wrappers.seeded_wrapper import SeededWrapper
 
 __all__ = ["ActionNoise", "StickyActions"]
 

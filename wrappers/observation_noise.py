@@ -13,8 +13,8 @@ from gymnasium.wrappers import DelayObservation
 
 from sb3_ext.common.arguments import read_flag, read_whole
 from sb3_ext.common.names import check_choice
+from sb3_ext.wrappers.base import SeededWrapper
 from sb3_ext.wrappers.parameters import checked_keywords, parts_of, read_parts, spaces_with_parts
-from sb3_ext.wrappers.seeded_wrapper import SeededWrapper
 
 __all__ = ["ObservationDelay", "ObservationDropout", "ObservationNoise"]
 

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from sb3_ext.wrappers.episode_report import EPISODE_KEY
+from sb3_ext.wrappers.base import EPISODE_KEY
 
 __all__ = ["EpisodeMetrics"]
 

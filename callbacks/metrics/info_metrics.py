@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sb3_ext.wrappers.shaping.info_terms import find_in_info, number_keys
+from sb3_ext.wrappers.shaping.generic import find_in_info, number_keys
 
 __all__ = ["InfoMetrics"]
 

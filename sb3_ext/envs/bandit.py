@@ -16,7 +16,7 @@ from gymnasium import spaces
 from sb3_ext.common.arguments import read_number, read_whole
 from sb3_ext.common.names import check_choice
 from sb3_ext.envs.bandit_picture import BanditPicture
-from sb3_ext.wrappers.episode_report import report
+from sb3_ext.wrappers.base import report
 
 __all__ = ["BanditEnv"]
 

@@ -24,8 +24,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.names import check_keywords
 from sb3_ext.common.option_readers import may_be_none, read_number, read_whole
+from sb3_ext.wrappers.base import report
 from sb3_ext.wrappers.env_variants import EnvVariant, read_variant
-from sb3_ext.wrappers.episode_report import report
 
 __all__ = [
     "Member",

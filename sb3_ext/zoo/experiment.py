@@ -21,7 +21,6 @@ from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
-from sb3_ext.callbacks.training_progress import tell_progress
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.algorithm import FastAlgorithm
@@ -32,7 +31,7 @@ from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
 from sb3_ext.vec_env.choose import EnvConfig, VecEnvChoice, VecEnvChooser
 from sb3_ext.vec_env.mixed import mixed, once_each
-from sb3_ext.wrappers.training_link import link_to_training
+from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking, masked
 from sb3_ext.zoo.options import OUR_DEFAULTS, read_options

@@ -9,10 +9,11 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
 from sb3_ext import PPOExt
-from sb3_ext.callbacks.training_progress import TrainingProgress, tell_progress
+from sb3_ext.callbacks.training_progress import TrainingProgress
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.wrappers.randomization.known_envs import CartPoleRandomization
+from sb3_ext.wrappers.training_link import tell_progress
 
 TINY = {"device": "cpu", "seed": 0, "policy_kwargs": {"net_arch": [4]}}
 

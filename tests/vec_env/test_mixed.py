@@ -17,8 +17,8 @@ from sb3_ext.callbacks.curriculum import Curriculum
 from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
 from sb3_ext.vec_env.mixed import check_members, member_fns, members_of_envs, mixed, once_each, read_members
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
+from sb3_ext.wrappers.base import EPISODE_KEY
 from sb3_ext.wrappers.curriculum.options import read_curriculum
-from sb3_ext.wrappers.episode_report import EPISODE_KEY
 
 MAKE = partial(gym.make, LEVEL_ENV, length=4)
 THREE = [

@@ -16,7 +16,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor, load_results
 
 import sb3_ext.envs  # noqa: F401  (registers Atari's ids too)
-from sb3_ext.wrappers.monitor_order import wrappers_of
+from sb3_ext.wrappers.base import wrappers_of
 from sb3_ext.wrappers.timing import FrameSkip, time_limit
 
 MODULE = "sb3_ext.wrappers.timing"

@@ -16,9 +16,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
+from sb3_ext.wrappers.base import insert_below_monitor, wrappers_of
 from sb3_ext.wrappers.curriculum.options import CurriculumConfig, Stage, read_curriculum
 from sb3_ext.wrappers.env_variants import EnvVariant
-from sb3_ext.wrappers.monitor_order import insert_below_monitor, wrappers_of
 from sb3_ext.wrappers.randomization.attribute_path import AttributePath
 
 __all__ = ["STAGE_KEY", "CurriculumEnv", "StageStart", "wrap_in_curriculum"]

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from sb3_ext.common.names import check_keywords
-from sb3_ext.wrappers.episode_report import report
+from sb3_ext.wrappers.base import report
 from sb3_ext.wrappers.randomization.attribute_path import AttributePath
 from sb3_ext.wrappers.randomization.distributions import Distribution, Range
 from sb3_ext.wrappers.randomization.parsing import parse_distribution

@@ -18,7 +18,7 @@ from stable_baselines3.common.monitor import Monitor
 
 from sb3_ext.common.arguments import read_number
 from sb3_ext.common.names import check_keywords, nearest
-from sb3_ext.wrappers.episode_report import EPISODE_KEY, report
+from sb3_ext.wrappers.base import EPISODE_KEY, report
 
 __all__ = ["RewardTerms", "Step"]
 

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 from sb3_ext.common.returns import gae, reward_to_go
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.policy_probe import Agent, Decision
-from sb3_ext.wrappers.monitor_order import wrappers_of
+from sb3_ext.wrappers.base import wrappers_of
 
 __all__ = ["EpisodeTable", "play_episode"]
 

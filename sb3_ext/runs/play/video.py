@@ -21,7 +21,7 @@ from sb3_ext.runs.agents.checkpoint import Checkpoint
 from sb3_ext.runs.agents.load import load_agent
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
-from sb3_ext.wrappers.monitor_order import wrappers_of
+from sb3_ext.wrappers.base import wrappers_of
 from sb3_ext.wrappers.training_link import link_to_training
 
 __all__ = ["Recorded", "Recording", "record"]

@@ -9,7 +9,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
 from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
-from sb3_ext.wrappers.episode_report import report
+from sb3_ext.wrappers.base import report
 
 
 class Numbered(gym.Env):

@@ -13,8 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
-from sb3_ext.wrappers.shaping.count_bonus import CountBonus, share_counts
-from sb3_ext.wrappers.shaping.state_cells import StateCells
+from sb3_ext.wrappers.shaping.count_bonus import CountBonus, StateCells, share_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
 

@@ -23,10 +23,9 @@ from sb3_ext.wrappers.shaping.classic_control import (
     MountainCarShaping,
 )
 from sb3_ext.wrappers.shaping.count_bonus import CountBonus
-from sb3_ext.wrappers.shaping.info_terms import InfoTerms
+from sb3_ext.wrappers.shaping.generic import InfoTerms, TimePenalty
 from sb3_ext.wrappers.shaping.pong import PongShaping
 from sb3_ext.wrappers.shaping.taxi import TaxiPotential, TaxiShaping, steps_to_go
-from sb3_ext.wrappers.shaping.time_penalty import TimePenalty
 from sb3_ext.wrappers.training_link import link_to_training
 
 #: Shapers with all their terms, and an environment each is for

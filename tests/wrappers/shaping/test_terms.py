@@ -15,7 +15,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
-from sb3_ext.wrappers.episode_report import report
+from sb3_ext.wrappers.base import report
 from sb3_ext.wrappers.shaping.classic_control import CartPoleShaping
 from sb3_ext.wrappers.shaping.terms import RewardTerms
 

@@ -8,7 +8,7 @@ from gymnasium.wrappers import FlattenObservation, RescaleAction, TimeLimit, Tra
 from noise_checks import CountingEnv
 from stable_baselines3.common.monitor import Monitor, load_results
 
-from sb3_ext.wrappers.monitor_order import insert_below_monitor, wrappers_of
+from sb3_ext.wrappers.base import insert_below_monitor, wrappers_of
 
 
 class Marked(gym.Wrapper):

@@ -1,4 +1,4 @@
-"""A smaller set of actions."""
+"""Masks from an environment's info reach MaskablePPO; a smaller set of actions."""
 
 from copy import deepcopy
 
@@ -8,11 +8,11 @@ import pytest
 from conftest import ACTION_SPACES
 from gymnasium import spaces
 from noise_checks import VEC_ENVS, CountingEnv, check_vec_env, check_wrapped, random_env, trajectory
+from stable_baselines3.common.env_util import make_vec_env
 
 import sb3_ext.envs  # noqa: F401
 from sb3_ext import MaskablePPOExt
-from sb3_ext.wrappers.action_masks import ActionMaskFromInfo
-from sb3_ext.wrappers.action_remap import RemapActions
+from sb3_ext.wrappers.actions import ActionMaskFromInfo, RemapActions
 
 CHOICES = {
     "Discrete": [2, 0],
@@ -49,7 +49,7 @@ def test_a_real_environment_passes_and_its_spec_makes_it_again(env_id, actions):
 @pytest.mark.parametrize("kind", VEC_ENVS)
 @pytest.mark.parametrize("env_id, actions", [("Acrobot-v1", [0, 2]), ("Pendulum-v1", [[-2], [0], [2]])])
 def test_vectorised_environments_give_the_same(kind, env_id, actions, closing):
-    check_vec_env(kind, env_id, [{"sb3_ext.wrappers.action_remap.RemapActions": {"actions": actions}}], closing)
+    check_vec_env(kind, env_id, [{"sb3_ext.wrappers.actions.RemapActions": {"actions": actions}}], closing)
 
 
 @pytest.mark.parametrize("actions", [[0, 2, 3], ["NOOP", "RIGHT", "LEFT"], ["NOOP", 2, "LEFT"]])
@@ -78,16 +78,16 @@ def test_an_environment_without_masks_still_has_none():
 
 
 WRONG = [
-    (ACTION_SPACES["Discrete"], [0, 3], "3 is no action of Discrete"),
-    (ACTION_SPACES["Discrete"], [0, 1.5], "1.5 is no action of Discrete"),
-    (ACTION_SPACES["Discrete"], [[0, 1]], r"\[0, 1\] is no action of Discrete"),
-    (ACTION_SPACES["Discrete"], [0, 0], "has 0 twice"),
+    (ACTION_SPACES["Discrete"], [0, 3], "3 is not an action in Discrete"),
+    (ACTION_SPACES["Discrete"], [0, 1.5], "1.5 is not an action in Discrete"),
+    (ACTION_SPACES["Discrete"], [[0, 1]], r"\[0, 1\] is not an action in Discrete"),
+    (ACTION_SPACES["Discrete"], [0, 0], "contains 0 twice"),
     (ACTION_SPACES["Discrete"], [], "must be a list of actions"),
     (ACTION_SPACES["Discrete"], 3, "actions=3 must be a list of actions"),
-    (ACTION_SPACES["Discrete"], ["LEFT"], "'LEFT' is a name, and <CountingEnv instance> has none"),
-    (ACTION_SPACES["Box"], [[0, 2]], r"\[0, 2\] is no action of Box"),
-    (ACTION_SPACES["Box"], [[0]], r"\[0\] is no action of Box"),
-    (ACTION_SPACES["Box"], [[0, "a"]], "is no action of Box"),
+    (ACTION_SPACES["Discrete"], ["LEFT"], "<CountingEnv instance> has no names for its actions, such as 'LEFT'"),
+    (ACTION_SPACES["Box"], [[0, 2]], r"\[0, 2\] is not an action in Box"),
+    (ACTION_SPACES["Box"], [[0]], r"\[0\] is not an action in Box"),
+    (ACTION_SPACES["Box"], [[0, "a"]], "is not an action in Box"),
     (spaces.Tuple([spaces.Discrete(2)]), [[0]], "can't be used for actions in Tuple"),
 ]
 
@@ -106,3 +106,29 @@ def test_a_wrong_name_of_an_action_gets_the_nearest_one():
 def test_a_wrong_name_of_a_parameter_gets_the_nearest_one():
     with pytest.raises(TypeError, match=r"RemapActions has no parameter 'action': did you mean 'actions'?"):
         RemapActions(CountingEnv(), action=[0])
+
+
+def test_the_mask_is_that_of_the_present_state():
+    env = ActionMaskFromInfo(gym.make("Taxi-v4"))
+    _, info = env.reset(seed=0)
+    for _ in range(20):
+        assert (env.action_masks() == info["action_mask"].astype(bool)).all()
+        _, _, _, _, info = env.step(int(np.flatnonzero(env.action_masks())[0]))
+
+
+def test_only_possible_actions_are_taken():
+    class Checked(gym.Wrapper):
+        def step(self, action):
+            assert self.env.action_masks()[action]
+            return self.env.step(action)
+
+        def action_masks(self):
+            return self.env.action_masks()
+
+    env = make_vec_env(lambda: Checked(ActionMaskFromInfo(gym.make("Taxi-v4"))), 2, seed=0)
+    MaskablePPOExt("MlpPolicy", env, n_steps=64, batch_size=64, seed=0, device="cpu").learn(256)
+
+
+def test_an_environment_without_masks_gets_an_error_that_says_so():
+    with pytest.raises(ValueError, match="has no 'action_mask', only"):
+        ActionMaskFromInfo(gym.make("CartPole-v1")).reset()

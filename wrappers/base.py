@@ -1,0 +1,98 @@
+"""What wrappers share: random numbers of their own, a place below Monitor, and metrics about an episode."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from stable_baselines3.common.monitor import Monitor
+
+__all__ = ["EPISODE_KEY", "SeededWrapper", "insert_below_monitor", "report", "wrappers_of"]
+
+#: Where ``info`` has the metrics of an episode, at its last step. The callback ``EpisodeMetrics`` logs their means
+EPISODE_KEY = "ext_episode"
+
+
+class SeededWrapper(gym.Wrapper, gym.utils.RecordConstructorArgs):
+    """
+    A wrapper with its own random numbers: the environment draws the same ones with the wrapper and without.
+
+    The same seed gives the same numbers. Each wrapper of a chain gets different ones, even within one class.
+
+    :param env: the environment
+    :param parameters: the other arguments of the constructor, so that the environment's spec can make it again
+    """
+
+    def __init__(self, env: gym.Env, **parameters: Any) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, **parameters)
+        gym.Wrapper.__init__(self, env)
+        self._random = np.random.default_rng()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        if seed is not None:
+            same_class = sum(type(layer) is type(self) for layer in wrappers_of(self.env))
+            name = zlib.crc32(type(self).__name__.encode())
+            self._random = np.random.default_rng(np.random.SeedSequence([seed, name, same_class]))
+        return self.env.reset(seed=seed, options=options)
+
+
+def report(info: dict[str, Any], numbers: Mapping[str, float]) -> None:
+    """
+    Add metrics of the episode that this step ends. Those of other wrappers stay.
+
+    :param info: the step's info, changed in place
+    :param numbers: metric name (``reward/height``) to value
+    """
+    collected = info.setdefault(EPISODE_KEY, {})
+    for name, value in numbers.items():
+        collected[name] = float(value)
+
+
+def insert_below_monitor(env: gym.Env, make: Callable[[gym.Env], gym.Env]) -> gym.Env:
+    """
+    Wrap what a Monitor wraps, or the environment itself if it has no Monitor.
+
+    RL Zoo puts the wrappers of a config around Monitor. One that ends episodes must be below it: a Monitor that doesn't
+    see the end of an episode doesn't report it.
+
+    :param env: a wrapped environment; if it has several Monitors, all of them see the new wrapper
+    :param make: wraps an environment
+    :return: the environment, changed in place if it has a Monitor
+    :raises ValueError: if the new wrapper changes a space that wrappers outside the Monitor were built for
+    """
+    layers = wrappers_of(env)
+    monitors = [index for index, layer in enumerate(layers) if isinstance(layer, Monitor)]
+    if not monitors:
+        return make(env)
+    outer = layers[: monitors[-1] + 1]
+    monitor = outer[-1]
+    inserted = make(monitor.env)
+    if not all(isinstance(layer, Monitor) for layer in outer):
+        _check_spaces(monitor.env, inserted)
+    monitor.env = inserted
+    for layer in outer:
+        # A layer caches its spec, with the time limit in it
+        layer._cached_spec = None
+    return env
+
+
+def wrappers_of(env: gym.Env) -> list[gym.Wrapper]:
+    """All wrappers, the outermost first."""
+    layers = []
+    while isinstance(env, gym.Wrapper):
+        layers.append(env)
+        env = env.env
+    return layers
+
+
+def _check_spaces(inner: gym.Env, inserted: gym.Env) -> None:
+    for name in ("observation_space", "action_space"):
+        before, after = getattr(inner, name), getattr(inserted, name)
+        if before != after:
+            raise ValueError(
+                f"{type(inserted).__name__} changes the {name} from {before} to {after}, but the wrappers outside "
+                "Monitor were built for the former: put it first in env_wrapper."
+            )
