@@ -16,7 +16,7 @@ from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
 from sb3_ext.runs.agents.checkpoint import Checkpoint, prune_videos
 from sb3_ext.runs.agents.env_recipe import EnvRecipe
 from sb3_ext.runs.play.video import Recorded, Recording, record
-from sb3_ext.runs.processes.jobs import BackgroundProcess, Outcome
+from sb3_ext.runs.processes.jobs import JobQueue, Outcome
 
 __all__ = ["CheckpointRecorder", "MakeEnv"]
 
@@ -40,13 +40,13 @@ class CheckpointRecorder:
         self._verbose = verbose
         self._packed_env: bytes | None = None
         self._wants_video = options.video is not False
-        self._background = BackgroundProcess()
+        self._jobs = JobQueue()
         self._warned: set[str] = set()
 
     @property
     def is_busy(self) -> bool:
         """Whether something is still to be recorded."""
-        return self._background.is_busy
+        return self._jobs.is_busy
 
     def prepare(self, training_env: VecEnv) -> None:
         """
@@ -91,16 +91,16 @@ class CheckpointRecorder:
             seed=self._options.seed,
             max_steps=self._options.max_steps,
         )
-        self._background.submit(checkpoint.name, record, job)
+        self._jobs.submit(checkpoint.name, record, job)
 
     def tell_news(self) -> None:
         """Warn of what failed or was left out. Takes no time when there is nothing new."""
-        if self._background.n_dropped:
+        if self._jobs.n_dropped:
             self._warn(
                 "Recording can't keep up: checkpoints that are replaced by newer ones while they wait have no table or "
                 "video. Save less often (every), or switch the video off (video: false)."
             )
-        for outcome in self._background.outcomes():
+        for outcome in self._jobs.outcomes():
             self._tell(outcome)
 
     def _tell(self, outcome: Outcome) -> None:
@@ -123,10 +123,10 @@ class CheckpointRecorder:
     def wait(self) -> None:
         """Until everything is recorded or ``wait`` is over."""
         try:
-            if not self._background.wait(min(_PATIENCE, self._options.wait)):
+            if not self._jobs.wait(min(_PATIENCE, self._options.wait)):
                 limit = self._options.wait
                 print(f"Recording the last checkpoints, for at most {limit} s (Ctrl-C: don't wait)", flush=True)
-                self._background.wait(limit)
+                self._jobs.wait(limit)
         except KeyboardInterrupt:
             pass
         self.tell_news()
@@ -135,19 +135,19 @@ class CheckpointRecorder:
                 "Recording the last checkpoints was stopped: some have no table or no video. Training waits for "
                 f"{self._options.wait} s (wait)."
             )
-            self._background.close()
+            self._jobs.close()
 
     def stop(self) -> None:
         """Give up what is not recorded yet, and tell."""
         self.tell_news()
         if self.is_busy:
             self._warn("Recording was broken off with the training: the last checkpoints have no table or video.")
-        n_dropped = self._background.n_dropped
+        n_dropped = self._jobs.n_dropped
         if n_dropped:
-            self._background.n_dropped = 0
+            self._jobs.n_dropped = 0
             self._warn(f"{n_dropped} checkpoints have no table or video: those before them were still being recorded.")
-        self._background.close()
-        self._background.outcomes()
+        self._jobs.close()
+        self._jobs.outcomes()
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:

@@ -14,10 +14,10 @@ import gymnasium as gym
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
-from sb3_ext.callbacks.evaluation.background import BackgroundEvaluation
 from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.callbacks.evaluation.results import log_late, log_now, metrics_of, save_evaluations, tell, tell_skipped
 from sb3_ext.callbacks.evaluation.stop import StopCondition
+from sb3_ext.callbacks.evaluation.worker import EvaluationWorker
 from sb3_ext.common.options import read_keywords
 from sb3_ext.runs.agents.env_recipe import EnvRecipe, PlaceholderEnv
 from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent, SnapshotFolder
@@ -95,7 +95,7 @@ class Evaluation(EvalCallback):
         self._use_masks = use_masks
         self._stock_freq: int | None = None
         self._stop: StopCondition | None = None
-        self._background: BackgroundEvaluation | None = None
+        self._worker: EvaluationWorker | None = None
         self._folder: SnapshotFolder | None = None
         self._is_training = self._ends_here = False
         self._due = math.inf
@@ -166,7 +166,7 @@ class Evaluation(EvalCallback):
         self._due = self._next_due() if self._stop.has_begun else math.inf
         if self.options.process:
             score_agent = self._score_agent(render=False, warn=False)
-            self._background = BackgroundEvaluation(self.model, self.eval_env, self._make_env, score_agent)
+            self._worker = EvaluationWorker(self.model, self.eval_env, self._make_env, score_agent)
         self._is_training = True
 
     def _next_due(self) -> float:
@@ -184,8 +184,8 @@ class Evaluation(EvalCallback):
             stop.see_step(self.locals)
             if stop.has_begun and not had_begun:
                 self._due = max(self.num_timesteps, self.options.warmup)
-        if self._background is not None and self._background.has_answer():
-            go_on = self._report_late(*self._background.collect())
+        if self._worker is not None and self._worker.has_result:
+            go_on = self._report_late(*self._worker.collect())
         if self.num_timesteps >= self._due:
             go_on = self._evaluate() and go_on
         if stop.reached is not None and self.verbose >= 1:
@@ -197,15 +197,15 @@ class Evaluation(EvalCallback):
         """Now that it is due."""
         self._due = self._next_due()
         go_on = True
-        background = self._background
-        if background is not None and background.pending is not None:
+        worker = self._worker
+        if worker is not None and worker.pending is not None:
             if self.options.busy == "skip":
-                background.warn_behind("The new one is left out", "set busy: wait")
+                worker.warn_behind("The new one is left out", "set busy: wait")
                 self.skipped += 1
                 return True
-            go_on = self._report_late(*background.catch_up())
-        if background is not None and background.works:
-            self._request(background)
+            go_on = self._report_late(*worker.catch_up())
+        if worker is not None and worker.is_running:
+            self._request(worker)
             return go_on
         return self._evaluate_here() and go_on
 
@@ -226,10 +226,10 @@ class Evaluation(EvalCallback):
         settings: dict[str, Any] = {"deterministic": self.deterministic, "use_masks": self._use_masks, **kwargs}
         return partial(play, episodes=episodes, steps=self.options.steps, **settings)
 
-    def _request(self, background: BackgroundEvaluation) -> None:
+    def _request(self, worker: EvaluationWorker) -> None:
         # A curriculum tells only the environments of this process
         stage = self.eval_env.get_attr("stage", 0)[0] if self.eval_env.has_attr("stage") else None
-        background.request(self._snapshots.take(self.model, stage))
+        worker.request(self._snapshots.take(self.model, stage))
 
     def _report_late(self, snapshot: AgentSnapshot, scores: Scores) -> bool:
         try:
@@ -312,25 +312,25 @@ class Evaluation(EvalCallback):
     def _finish(self) -> None:
         """Wait for what is running, and evaluate the last weights."""
         is_complete = self._ends_here or self.num_timesteps >= self.model._total_timesteps
-        if self._background is not None and self._background.pending is not None:
-            self._wait(self._background, is_complete)
+        if self._worker is not None and self._worker.pending is not None:
+            self._wait(self._worker, is_complete)
         if not (is_complete and self.options.evaluates_at_end) or self.last_step == self.num_timesteps:
             return
-        background = self._background
-        if background is not None and background.works:
-            self._request(background)
-            self._wait(background, is_complete)
-        elif background is not None or not self.options.process:
+        worker = self._worker
+        if worker is not None and worker.is_running:
+            self._request(worker)
+            self._wait(worker, is_complete)
+        elif worker is not None or not self.options.process:
             self._evaluate_here()
 
-    def _wait(self, background: BackgroundEvaluation, is_complete: bool) -> None:
-        assert background.pending is not None
-        step = background.pending.step
-        patience = background.patience if is_complete else _PATIENCE_AFTER_INTERRUPT
-        if self.verbose >= 1 and not background.has_answer():
+    def _wait(self, worker: EvaluationWorker, is_complete: bool) -> None:
+        assert worker.pending is not None
+        step = worker.pending.step
+        patience = worker.patience if is_complete else _PATIENCE_AFTER_INTERRUPT
+        if self.verbose >= 1 and not worker.has_result:
             print(f"Waiting for the evaluation of step {step:,}, up to {patience:.0f} s (Ctrl-C: without it)")
         try:
-            self._report_late(*(background.collect_anyway() if is_complete else background.collect(patience)))
+            self._report_late(*(worker.collect_anyway() if is_complete else worker.collect(patience)))
         except (TimeoutError, KeyboardInterrupt) as reason:
             why = f"it took longer than {patience:.0f} s" if isinstance(reason, TimeoutError) else "interrupted"
             warnings.warn(f"The evaluation of step {step:,} is left out: {why}.", stacklevel=2)
@@ -342,9 +342,9 @@ class Evaluation(EvalCallback):
 
         :param error: what ended the training
         """
-        if self._background is not None:
-            self._background.close()
-            self._background = None
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
         if self._folder is not None:
             self._folder.close()
             self._folder = None

@@ -110,11 +110,11 @@ class Rollouts(BaseCallback):
         self._started = now, kind
 
     def _kind(self) -> str:
-        background = self._evaluation._background
-        assert background is not None
+        worker = self._evaluation._worker
+        assert worker is not None
         if not self._evaluation.evaluations_timesteps:
             return "starting"
-        return "alone" if background.pending is None else "beside"
+        return "alone" if worker.pending is None else "beside"
 
 
 def within(args: argparse.Namespace) -> None:

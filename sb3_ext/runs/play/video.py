@@ -98,6 +98,7 @@ def record(job: Recording) -> Recorded:
             return Recorded(no_video=reason)
         episode = _play(job, None)
         return Recorded(_write(episode, job), None, episode.score, reason)
+    # A file that is replaced while it is read can fail in any way
     except Exception:
         if _is_superseded(job):
             return Recorded()
@@ -155,6 +156,7 @@ def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
     takes_mode = has_mode or (takes_anything and render_mode is not None)
     try:
         env = make_env(render_mode=render_mode) if takes_mode else make_env()
+    # Environments raise anything when they can't be rendered
     except Exception as error:
         if render_mode is None or not takes_mode:
             raise
@@ -213,6 +215,7 @@ class _Frames(gym.Wrapper):
     def _take_picture(self) -> None:
         try:
             picture = self.env.render()
+        # As above: the environment's own code
         except Exception as error:
             raise CantRender(f"{type(error).__name__}: {error}") from error
         if not isinstance(picture, np.ndarray) or picture.ndim != 3 or picture.shape[2] != 3:

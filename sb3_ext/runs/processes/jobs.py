@@ -1,4 +1,4 @@
-"""Work that training must not wait for: jobs that another process does one after the other."""
+"""A queue of jobs that a second process runs one after the other, so that training does not wait for them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ import cloudpickle  # type: ignore[import-untyped]
 from sb3_ext.common.process_start import starting_process
 from sb3_ext.runs.processes.child import ChildProcess, Outcome
 
-__all__ = ["BackgroundProcess", "Outcome"]
+__all__ = ["JobQueue", "Outcome"]
 
 
-class BackgroundProcess:
+class JobQueue:
     """
-    Does jobs one after the other. It starts with the first one, and is replaced when it dies. Nothing here waits for
-    it, except :meth:`wait` and :meth:`next_outcome`.
+    Runs jobs one after the other in a process that starts with the first job and is replaced when it dies. Only
+    :meth:`wait` and :meth:`next_outcome` wait for it.
 
-    :param max_waiting: how many jobs may wait; more drop the oldest one. A job takes the place of a waiting one that is
-        called the same
-    :param name: what messages call it
+    :param max_waiting: how many jobs may wait; one more drops the oldest. A job replaces a waiting job with its key
+    :param name: what messages call the process
     """
 
     def __init__(self, max_waiting: int = 3, name: str = "process") -> None:
@@ -40,20 +39,17 @@ class BackgroundProcess:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there are jobs that are not done."""
-        # In this order: a job that is begun in between is among the waiting ones or seen as begun
+        """Whether there are unfinished jobs."""
+        # In this order: a job that starts in between is seen as waiting or as started
         return bool(self._waiting) or self._is_working
 
     @property
     def has_outcome(self) -> bool:
-        """Whether a job has ended that nobody has asked for yet."""
+        """Whether there is an outcome to collect."""
         return bool(self._outcomes)
 
     def start(self) -> ChildProcess:
-        """
-        :return: the process, which is started if it isn't there
-        :raises OSError: when it can't be started
-        """
+        """:return: the process, started if necessary; an ``OSError`` says that it can't be"""
         with starting_process():
             if self._child is None or self._child.is_closed:
                 self._child = ChildProcess(self, self._name)
@@ -61,9 +57,8 @@ class BackgroundProcess:
 
     def submit(self, key: str, function: Callable[..., Any], *args: Any) -> None:
         """
-        :param key: what to call the job; one without a name has an outcome only when it fails
-        :param function: what to do there
-        :param args: its arguments
+        :param key: name of the job; with an empty one, it has an outcome only when it fails
+        :param function: called with ``args`` in the process
         """
         job = cloudpickle.dumps((function, args))
         with self._changed:
@@ -77,31 +72,22 @@ class BackgroundProcess:
                 self._thread.start()
 
     def outcomes(self) -> list[Outcome]:
-        """:return: of the jobs that have ended since this was asked last"""
-        news = []
-        while self._outcomes:
-            news.append(self._outcomes.popleft())
-        return news
+        """:return: the outcomes of jobs that have ended since the last call"""
+        return [self._outcomes.popleft() for _ in range(len(self._outcomes))]
 
     def next_outcome(self, seconds: float | None) -> Outcome | None:
-        """
-        :param seconds: how long to wait at most; ``None`` for ever
-        :return: of the job that has ended first; ``None`` when there is none by then
-        """
+        """:return: the earliest outcome; ``None`` when there is none after ``seconds`` (``None``: wait for ever)"""
         with self._changed:
             self._changed.wait_for(lambda: self._outcomes, seconds)
             return self._outcomes.popleft() if self._outcomes else None
 
     def wait(self, seconds: float) -> bool:
-        """
-        :param seconds: how long to wait at most
-        :return: whether all jobs are done
-        """
+        """:return: whether all jobs are done within ``seconds``"""
         with self._changed:
             return self._changed.wait_for(lambda: not self.is_busy, seconds)
 
     def close(self) -> None:
-        """End the process, whatever it is doing. A new job would start another one."""
+        """End the process, whatever it is doing. A new job starts another one."""
         with self._changed:
             self._waiting.clear()
             self._n_closed += 1
@@ -120,7 +106,7 @@ class BackgroundProcess:
                 self._is_working = True
                 key, job = self._waiting.popitem(last=False)
                 n_closed = self._n_closed
-            # Without the lock: training may submit a job meanwhile, and must not wait
+            # Without the lock: training may submit a job meanwhile and must not wait
             try:
                 child = self.start()
             except OSError as error:
@@ -138,8 +124,8 @@ class BackgroundProcess:
             self._changed.notify_all()
 
 
-def _work(owner: weakref.ref[BackgroundProcess]) -> None:
-    """Hand out jobs until there are none: the thread's life. While it waits, it doesn't keep the owner alive."""
+def _work(owner: weakref.ref[JobQueue]) -> None:
+    """The thread: hands out jobs until there are none. While it waits, it doesn't keep the owner alive."""
     while (process := owner()) is not None and (job := process._next_job()) is not None:
         del process
         child, key, message = job

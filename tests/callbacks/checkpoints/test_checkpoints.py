@@ -218,7 +218,7 @@ def test_a_training_that_breaks_off_leaves_its_last_model(tmp_path, what, error)
     model = make_model(make_gym_vec_env("CartPole-v1", 1))
     with pytest.raises(error) as caught:
         model.learn(128, callback=[checkpoints, At(101, what)])
-    process = checkpoints._recorder._background
+    process = checkpoints._recorder._jobs
     checkpoints.close(caught.value)
     checkpoints.close(caught.value)
     assert Checkpoint(tmp_path, LAST).step == 101

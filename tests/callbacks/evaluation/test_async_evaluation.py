@@ -21,9 +21,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from sb3_ext.callbacks.evaluation import background
+from sb3_ext.callbacks.evaluation import worker
 from sb3_ext.callbacks.evaluation.callback import Evaluation
-from sb3_ext.callbacks.evaluation.process import EvaluationProcess, EvaluationSetup
+from sb3_ext.callbacks.evaluation.worker import EvaluationWorker
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.callbacks.table import Table
 from sb3_ext.runs.agents.snapshot import SnapshotFolder
@@ -75,7 +75,7 @@ def is_gone(pid):
 def patience():
     """A busy machine is not what is tested."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(background, "_PATIENCE", 600.0)
+        patch.setattr(worker, "_PATIENCE", 600.0)
         yield
 
 
@@ -87,7 +87,7 @@ def trained(tmp_path_factory):
     seen = {}
 
     def look():
-        seen["pid"] = evaluation._background.pid
+        seen["pid"] = evaluation._worker.pid
         seen["niceness"] = os.getpriority(os.PRIO_PROCESS, seen["pid"])
         os.kill(seen["pid"], signal.SIGINT)
 
@@ -179,7 +179,7 @@ def test_statistics_are_those_of_the_snapshot(tmp_path, on_new_best):
 )
 def test_when_the_process_fails_nothing_is_lost(failure, said):
     evaluation = make_evaluation(kwargs={"failure": failure, "home": os.getpid()}, every=200)
-    kill = AtStep(204, lambda: failure or os.kill(evaluation._background.pid, signal.SIGKILL))
+    kill = AtStep(204, lambda: failure or os.kill(evaluation._worker.pid, signal.SIGKILL))
     with pytest.warns(UserWarning, match=said):
         make_model().learn(512, callback=[Stamp(), evaluation, kill])
     assert evaluation.evaluations_timesteps == [200, 400, 512]
@@ -191,10 +191,10 @@ def test_when_the_process_fails_nothing_is_lost(failure, said):
     [("wait", "Training waits for it", [200, 400, 600, 640]), ("skip", "The new one is left out", [200, 640])],
 )
 def test_a_process_that_falls_behind_is_reported_when_it_does_and_done_without(busy, said, steps, monkeypatch):
-    monkeypatch.setattr(background, "_PATIENCE", 0.2)
-    monkeypatch.setattr(background, "_SHORT_WAIT", 0.1)
+    monkeypatch.setattr(worker, "_PATIENCE", 0.2)
+    monkeypatch.setattr(worker, "_SHORT_WAIT", 0.1)
     evaluation = make_evaluation(every=200, busy=busy)
-    stop = AtStep(204, lambda: os.kill(evaluation._background.pid, signal.SIGSTOP))
+    stop = AtStep(204, lambda: os.kill(evaluation._worker.pid, signal.SIGSTOP))
     with pytest.warns(UserWarning) as warned:
         early = []
         look = AtStep(404, lambda: early.extend(str(warning.message) for warning in warned))
@@ -202,7 +202,7 @@ def test_a_process_that_falls_behind_is_reported_when_it_does_and_done_without(b
     messages = [str(warning.message) for warning in warned]
     assert len(messages) == 2
     assert said in early[0]
-    assert "Evaluation goes on in the process of the training" in messages[1]
+    assert "Evaluation continues in the training's process" in messages[1]
     assert evaluation.evaluations_timesteps == steps
     assert [results[0] for results in evaluation.evaluations_results] == steps
 
@@ -210,7 +210,7 @@ def test_a_process_that_falls_behind_is_reported_when_it_does_and_done_without(b
 def test_environments_that_can_not_be_sent_are_evaluated_here():
     lock = threading.Lock()
     evaluation = Evaluation(make_env=lambda: make_envs() if lock else None, every=200, process=True, verbose=0)
-    with pytest.warns(UserWarning, match=r"can't be started.*\nEvaluation goes on in the process of the training"):
+    with pytest.warns(UserWarning, match=r"can't be started.*\nEvaluation continues in the training's process"):
         make_model().learn(256, callback=[Stamp(), evaluation])
     assert evaluation.evaluations_timesteps == [200, 256]
 
@@ -222,7 +222,7 @@ def test_an_error_in_training_leaves_no_process_behind(tmp_path):
     evaluation = make_evaluation(tmp_path, every=200)
     with pytest.raises(OSError) as caught:
         make_model().learn(512, callback=[evaluation, AtStep(300, fail)])
-    pid = evaluation._background.pid
+    pid = evaluation._worker.pid
     assert not is_gone(pid)
     start = time.monotonic()
     evaluation.close(caught.value)
@@ -236,8 +236,7 @@ def test_it_ends_with_a_training_that_is_killed():
     reader, writer = os.pipe()
     killed = os.fork()
     if killed == 0:
-        setup = EvaluationSetup(make_envs, StampedPPO, partial(play, episodes=1))
-        process = EvaluationProcess(setup)
+        process = EvaluationWorker(make_model(), make_envs(), make_envs, partial(play, episodes=1))
         os.write(writer, str(process.pid).encode())
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(killed, 0)

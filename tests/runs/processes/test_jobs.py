@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import gymnasium as gym
 import pytest
 
-from sb3_ext.runs.processes.jobs import BackgroundProcess
+from sb3_ext.runs.processes.jobs import JobQueue
 
 #: Seconds after which something has failed; a process of low priority on a busy machine takes long
 PATIENCE = 300
@@ -20,7 +20,7 @@ PATIENCE = 300
 
 @pytest.fixture(scope="module")
 def shared():
-    process = BackgroundProcess(max_waiting=2)
+    process = JobQueue(max_waiting=2)
     yield process
     process.close()
 
@@ -104,7 +104,7 @@ def test_a_job_without_a_name_is_heard_of_when_it_fails(shared):
 
 
 def test_it_knows_the_environments_that_a_program_has_registered():
-    process = BackgroundProcess()
+    process = JobQueue()
     gym.register("OnlyHere-v0", "gymnasium.envs.classic_control:CartPoleEnv")
     try:
         process.submit("spec", gym.spec, "OnlyHere-v0")
@@ -115,7 +115,7 @@ def test_it_knows_the_environments_that_a_program_has_registered():
 
 
 def test_ctrl_c_does_not_reach_it_from_its_first_moment_on():
-    process = BackgroundProcess()
+    process = JobQueue()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have switched it off for all
     pid = process.start().pid
     signal.signal(signal.SIGINT, before)
@@ -128,7 +128,7 @@ def test_ctrl_c_does_not_reach_it_from_its_first_moment_on():
 
 
 def test_it_ends_with_its_owner_and_not_with_a_fork_of_it():
-    process = BackgroundProcess()
+    process = JobQueue()
     process.submit("sleeps", time.sleep, 2 * PATIENCE)
     pid = process.start().pid
     fork = os.fork()
@@ -160,7 +160,7 @@ def slow_start(monkeypatch):
 
 
 def test_a_new_job_does_not_wait_for_the_process_to_start(slow_start):
-    process = BackgroundProcess()
+    process = JobQueue()
     process.submit("first", os.getpid)
     assert slow_start.inside.wait(PATIENCE)
     process.submit("second", os.getpid)
@@ -171,7 +171,7 @@ def test_a_new_job_does_not_wait_for_the_process_to_start(slow_start):
 
 
 def test_a_fork_waits_until_a_process_has_started_and_does_not_inherit_its_pipes(slow_start):
-    process = BackgroundProcess()
+    process = JobQueue()
     process.submit("pid", os.getpid)
     assert slow_start.inside.wait(PATIENCE)
     threading.Timer(0.1, slow_start.until.set).start()
@@ -188,7 +188,7 @@ def test_a_fork_waits_until_a_process_has_started_and_does_not_inherit_its_pipes
 
 def test_closing_ends_it_in_the_middle_of_a_job():
     threads = threading.enumerate()
-    process = BackgroundProcess()
+    process = JobQueue()
     process.submit("pid", os.getpid)
     (outcome,) = finish(process)
     process.submit("sleeps", time.sleep, 2 * PATIENCE)

@@ -1,0 +1,180 @@
+"""Evaluates snapshots in a separate process while training continues, and in the training's process if that fails."""
+
+from __future__ import annotations
+
+import atexit
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.utils import set_random_seed
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_ext.runs.agents.env_recipe import EnvRecipe
+from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent
+from sb3_ext.runs.play.scoring import Scores
+from sb3_ext.runs.processes.jobs import JobQueue
+from sb3_ext.wrappers.training_link import link_to_training
+
+__all__ = ["EvaluationWorker"]
+
+#: Seconds that training may wait for an evaluation before it says so
+_SHORT_WAIT = 5.0
+#: Seconds that training waits for an evaluation, plus three times the duration of the last one
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """What the process needs to know once; cloudpickle must be able to send it."""
+
+    make_env: Callable[[], VecEnv]
+    algorithm: type[BaseAlgorithm]
+    score_agent: ScoreAgent
+    seed: int | None
+    gamma: float | None
+
+
+class EvaluationWorker:
+    """
+    Starts a process that evaluates one snapshot at a time. When it can't be started, fails or takes too long, a warning
+    says why, and nothing is lost: its snapshot is evaluated here.
+
+    :param model: the agent in training
+    :param env: evaluation environments of this process
+    :param make_env: makes such environments in the other process; ``None`` makes them from the spec of ``env``
+    :param score_agent: plays an agent in environments
+    """
+
+    def __init__(
+        self, model: BaseAlgorithm, env: VecEnv, make_env: Callable[[], VecEnv] | None, score_agent: ScoreAgent
+    ) -> None:
+        self._algorithm = type(model)
+        self._env = env
+        self._score_agent = score_agent
+        #: The snapshot that is being evaluated
+        self.pending: AgentSnapshot | None = None
+        #: Seconds to wait for the process before doing without it
+        self.patience = _PATIENCE
+        #: Process id; ``None`` when there is no process
+        self.pid: int | None = None
+        self._jobs = JobQueue(name="evaluation process")
+        self._is_behind = False
+        try:
+            make_env = make_env or EnvRecipe.of(env, env.num_envs, model.seed)
+            setup = _Setup(make_env, type(model), score_agent, model.seed, getattr(model, "gamma", None))
+            self._jobs.submit("", _prepare, setup)
+            self.pid = self._jobs.start().pid
+        # Pickling runs code of the environments, which may raise anything
+        except Exception as error:
+            self._do_without(f"The evaluation process can't be started: {type(error).__name__}: {error}")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process."""
+        return self.pid is not None
+
+    @property
+    def has_result(self) -> bool:
+        """Whether :meth:`collect` need not wait; takes less than a microsecond."""
+        return self.pending is not None and (self.pid is None or self._jobs.has_outcome)
+
+    def request(self, snapshot: AgentSnapshot) -> None:
+        """Evaluate a snapshot, one at a time. Its files must stay until the result is collected."""
+        assert self.is_running and self.pending is None
+        self._jobs.submit("evaluation", _score, snapshot)
+        self.pending = snapshot
+
+    def collect(self, timeout: float | None = None) -> tuple[AgentSnapshot, Scores]:
+        """
+        :param timeout: seconds to wait; ``None`` for ever
+        :return: the snapshot that was evaluated, and its scores
+        :raises TimeoutError: when they are not there by then
+        """
+        assert self.pending is not None
+        snapshot = self.pending
+        scores: Scores | None = None
+        if self.is_running:
+            outcome = self._jobs.next_outcome(timeout)
+            if outcome is None:
+                raise TimeoutError
+            scores = outcome.result
+            if outcome.error is not None:
+                self._do_without(f"An evaluation failed: {outcome.error}\n{outcome.details}".rstrip())
+        if scores is None:
+            scores = snapshot.score(self._algorithm, self._env, self._score_agent)
+        self.pending = None
+        self.patience = _PATIENCE + 3 * scores.seconds
+        return snapshot, scores
+
+    def catch_up(self) -> tuple[AgentSnapshot, Scores]:
+        """As :meth:`collect_anyway`, when the next evaluation is due; a noticeable wait is announced."""
+        try:
+            return self.collect(_SHORT_WAIT)
+        except TimeoutError:
+            self.warn_behind("Training waits for it", "set busy: skip")
+            return self.collect_anyway()
+
+    def collect_anyway(self) -> tuple[AgentSnapshot, Scores]:
+        """As :meth:`collect`; when that takes longer than :attr:`patience`, evaluate here from now on."""
+        assert self.pending is not None
+        try:
+            return self.collect(self.patience)
+        except TimeoutError:
+            self._do_without(
+                f"The evaluation process did not finish step {self.pending.step:,} within {self.patience:.0f} s."
+            )
+            return self.collect()
+
+    def warn_behind(self, action: str, alternative: str) -> None:
+        """
+        Say once that the process falls behind.
+
+        :param action: what is done about it
+        :param alternative: what to set for something else to be done
+        """
+        assert self.pending is not None
+        if self._is_behind:
+            return
+        self._is_behind = True
+        warnings.warn(
+            f"The evaluation of step {self.pending.step:,} is still running, and the next one is due. {action}, now "
+            "and whenever it happens again. Evaluate less often (every), play fewer episodes, leave a core to the "
+            f"evaluation process, or {alternative}.",
+            stacklevel=2,
+        )
+
+    def close(self) -> None:
+        """End the process, whatever it is doing. This also happens at exit and when this object is garbage."""
+        self._jobs.close()
+        self.pid = None
+        if self.pending is not None:
+            self.pending.discard()
+            self.pending = None
+
+    def _do_without(self, reason: str) -> None:
+        self._jobs.close()
+        self.pid = None
+        warnings.warn(f"{reason}\nEvaluation continues in the training's process, which waits for it.", stacklevel=3)
+
+
+#: In the process: its setup, and the environments, which are made and seeded once for all snapshots
+_prepared: tuple[_Setup, VecEnv]
+
+
+def _prepare(setup: _Setup) -> None:
+    global _prepared
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the training's own environments warn too
+        env = setup.make_env()
+    atexit.register(env.close)
+    link_to_training(env, setup.gamma)
+    if setup.seed is not None:
+        set_random_seed(setup.seed)
+    _prepared = setup, env
+
+
+def _score(snapshot: AgentSnapshot) -> Scores:
+    setup, env = _prepared
+    return snapshot.score(setup.algorithm, env, setup.score_agent)
