@@ -17,9 +17,9 @@ INFERRED = {
     "entropy": "0 to ln(n), discrete actions",
     "entropy_loss": "-ln(n) to 0, discrete actions",
     "episode_length": "the time limit",
-    "observations": "the observation space, or where it is clipped",
+    "observations": "the observation space, or the clip range",
     "probability": "0 to 1",
-    "reward": "where it is clipped",
+    "reward": "the clip range",
 }
 
 HEAD = """\
@@ -27,19 +27,20 @@ HEAD = """\
 
 <!-- Written by scripts/docs/metrics_doc.py from sb3_ext/metrics/metrics.yml: change that file, and run the script. -->
 
-Every number that a training logs, what it means, and what to turn when it is off. The same catalogue orders and
-formats the table, says which curves the report and the W&B dashboard show, and which values the [alerts](alerts.md)
-take for impossible. A metric that is not in it still appears, at the end of its group.
+This page lists every number that a training logs: what it means, how to read it, and what to change if it is off.
 
-Numbers go to SB3's logger (`self.logger.record("group/name", value)` in a callback of yours), and from there to the
-table, `progress.csv`, `progress.json`, TensorBoard and W&B alike. Names with a `*` are families. **Bold** ones are
-those that everyone looks at: they come first, and are on the plain lines where the output is not a terminal.
+The numbers go to SB3's logger, and from there to the table, `progress.csv`, `progress.json`, TensorBoard and W&B. To
+log your own, call `self.logger.record("group/name", value)` in a callback; it appears at the end of its group. Names
+with a `*` are families. The most important metrics are **bold**: they come first, and are on the plain lines if the
+output is not a terminal. The same catalogue orders and formats the table, selects the curves in the report and the W&B
+dashboard, and tells the [alerts](alerts.md) which values are impossible.
 
 ## The table
-On a terminal, training shows a live table: the groups below, the latest values, an arrow for the change since the row
-before (green is better, red is worse, where that can be said), the curve so far, and how far training is. Values that
-the last rows did not have are dim. An alert marks its metric's line in red, with its id. What does not fit the
-terminal is left out, least important first. When the output is not a terminal, each row is one plain line.
+In a terminal, training shows a live table. It has the groups below, with the latest values, an arrow for the change
+since the last row (green is better, red is worse, where that is clear), the curve so far, and the progress. Values
+that are missing from the last rows are dim. An alert marks the line of its metric in red, with the alert's id. If the
+terminal is too small, the least important lines are left out. If the output is not a terminal, each row is one plain
+line.
 
 ```yaml
 CartPole-v1:
@@ -49,11 +50,11 @@ CartPole-v1:
     table: true                # false: SB3's table
     # table:
     #   live: auto             # true: always a live table, false: always plain lines
-    #   every_seconds: 1       # plain lines are at least this far apart; one with a new alert comes at once
+    #   every_seconds: 1       # time between plain lines; a line with a new alert comes at once
     #   sparklines: true       # the curves
 ```
 
-With stock algorithms too, through RL Zoo's `callback:` line or in Python:
+It works with stock algorithms too, through RL Zoo's `callback:` or in Python:
 
 ```yaml
 CartPole-v1:
@@ -71,12 +72,12 @@ from sb3_ext.callbacks.table.callback import Table
 PPO("MlpPolicy", "CartPole-v1", verbose=1).learn(50_000, callback=Table())
 ```
 
-It stands in for SB3's table: with `verbose=0` there is none. It is drawn so seldom that it costs about 1 % of the
-time at most. With RL Zoo's `-P` it draws no second progress bar, and prints tables above that one.
+It replaces SB3's table, so there is none with `verbose=0`. It limits how often it is drawn, so that it costs about 1 %
+of the time at most. With RL Zoo's `-P`, it prints tables above that progress bar and has no progress bar of its own.
 
 ## Numbers from info
-Environments put numbers into `info` that no reward shows: a distance, a level, a count. `metrics: {info: [...]}` logs
-them, for all algorithms and kinds of vectorised environments:
+Environments report numbers in `info` that the reward doesn't show: a distance, a level, a count. `metrics: {info:
+[...]}` logs them, for all algorithms and kinds of vectorised environments:
 
 ```yaml
 Bandit-v0:
@@ -87,47 +88,47 @@ Bandit-v0:
   batch_size: 100
   ext:
     metrics:
-      info: [regret, episode.l]        # a.b is info["a"]["b"], or info["a.b"] where there is one
+      info: [regret, episode.l]        # a.b is info["a"]["b"], or info["a.b"] if it exists
 ```
 
-`info/<key>` is the mean over the steps since the last row whose info has the key: over all steps for a number that
-every step has, over the ended episodes for one that only the last step of an episode has. Where all steps have it,
-`info/<key>_at_end` is the mean over the last steps of episodes, for numbers that grow within an episode. A key that a
-whole episode went by without is reported in a warning, with the numbers that were there. In Python it is
-`Metrics(info=["regret"])`.
+`info/<key>` is the mean over the steps since the last row whose `info` has the key. So it is a mean over all steps if
+every step has it, and over episodes if only their last step has it. If every step has it, `info/<key>_at_end` is the
+mean over the last steps of episodes, for numbers that grow within an episode. If a whole episode lacks the key, you
+get a warning with the numbers that `info` has. In Python, write `Metrics(info=["regret"])`.
 """
 
 GRADIENTS = """\
 ## How to read gradients
-The gradient says in which direction, and how strongly, the loss wants to move each weight. Its norm is one number for
-"how strongly". What matters is not its size by itself, but how it changes, and the parts against each other.
+The gradient says in which direction, and how strongly, the loss pulls on each weight. Its norm sums up "how strongly"
+in one number. Its size alone means little. What matters is how it changes, and how its parts compare.
 
-- **`train/grad_norm` against `max_grad_norm`.** Gradients above `max_grad_norm` (0.5 for PPO) are scaled down to it.
-  Sometimes above it is what clipping is for. Far above it at every update means that only the direction is used, and
-  the learning rate alone sets the size of a step: the loss is badly scaled. Normalise rewards or set
-  `normalize_values`, which helps more than raising the limit. Never near it: clipping does nothing, and that is fine.
-- **Spikes.** A few are usual when the agent meets something new. Spikes that come with a drop in the score or a jump
-  of `train/approx_kl`: lower `learning_rate`, or `max_grad_norm`.
-- **Growing without end** (exploding): returns grow faster than the value function learns, or weights do. Look at
-  `train/value_loss` and `rollout/return_max`; normalise rewards, lower `learning_rate`. NaN comes next.
-- **Falling to almost 0** (vanishing): fine when the score is good, and the learning rate is at the end of its
-  schedule. When the score is bad, the agent is stuck. Is `policy/entropy` near 0? Then it stopped exploring. Is
-  `rollout/advantage_std` near 0? Then no action looks better than another: the reward is too rare. Is
-  `policy/dead_relus` high? Then nothing flows through the network.
-- **Actor against critic** (`train/grad_norm_actor`, `train/grad_norm_critic`). Ten times apart is common. In a
-  network that both share, a critic a hundred times above the actor leaves the actor with what the critic wants: lower
-  `vf_coef`, set `normalize_values`, or give each its own network (`policy_kwargs: {net_arch: {pi: [64, 64], vf: [64,
-  64]}}`). In separate networks they still share `max_grad_norm`: a large critic gradient shrinks the actor's step.
-  REINFORCE clips them apart.
-- **Stock algorithms** tell no norms. There `train/grad_norm_clipped` is what the last minibatch left behind, after
-  clipping: at `max_grad_norm` it was clipped, and by how much can't be seen.
-- **Histograms** (`gradients/*` in W&B). A healthy layer is a narrow hill around 0 that gets narrower as training goes
-  on. All of it in one bar at 0: no gradient reaches the layer. Wide, with far outliers: a few samples rule the
-  update; larger batches or clipped rewards help. Layers near the input that are much narrower than those near the
-  output: the gradient vanishes on its way.
+- **`train/grad_norm` and `max_grad_norm`.** Gradients above `max_grad_norm` (0.5 for PPO) are scaled down to it. That
+  is fine now and then; it is what clipping is for. If the norm is far above it in every update, only the direction
+  counts and the learning rate alone sets the step size: the loss is badly scaled. Normalise rewards or set
+  `normalize_values`, which helps more than raising the limit. If the norm never gets near it, clipping does nothing,
+  which is fine too.
+- **Spikes.** A few are normal when the agent meets something new. If they come with a drop in the score or a jump in
+  `train/approx_kl`, lower `learning_rate` or `max_grad_norm`.
+- **Exploding: it keeps growing.** Returns grow faster than the value function learns, or weights grow. Look at
+  `train/value_loss` and `rollout/return_max`, normalise rewards, and lower `learning_rate`. Otherwise NaN comes next.
+- **Vanishing: it falls to almost 0.** That is fine if the score is good, or if the learning rate is at the end of its
+  schedule. If the score is bad, the agent is stuck. If `policy/entropy` is near 0, it has stopped exploring. If
+  `rollout/advantage_std` is near 0, no action looks better than another: rewards are too rare. If `policy/dead_relus`
+  is high, nothing flows through the network.
+- **Actor and critic** (`train/grad_norm_actor`, `train/grad_norm_critic`). A factor of ten between them is common. If
+  they share a network and the critic's norm is a hundred times the actor's, the critic decides what the network
+  learns: lower `vf_coef`, set `normalize_values`, or give each its own network (`policy_kwargs: {net_arch: {pi: [64,
+  64], vf: [64, 64]}}`). Separate networks still share `max_grad_norm`, so a large critic gradient shrinks the actor's
+  step. REINFORCE clips them separately.
+- **Stock algorithms** don't report norms. `train/grad_norm_clipped` is what the last minibatch left behind, after
+  clipping. If it equals `max_grad_norm`, it was clipped, but you can't see by how much.
+- **Histograms** (`gradients/*` in W&B). In a healthy layer, it is a narrow hill around 0 that gets narrower during
+  training. If it is a single bar at 0, no gradient reaches the layer. If it is wide with far outliers, a few samples
+  dominate the update: use larger batches or clip rewards. If layers near the input are much narrower than those near
+  the output, the gradient vanishes on the way.
 
-What the norm can't tell is success: it does not go to 0 when an agent has learned, because the data stays noisy, and
-a norm that falls nicely can belong to an agent that has given up. Read it beside the score.
+The norm doesn't measure success. It doesn't go to 0 when an agent has learned, because the data stays noisy, and a
+norm that falls smoothly can belong to an agent that has given up. Read it together with the score.
 """
 
 
