@@ -16,10 +16,9 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
@@ -27,46 +26,28 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.run_folder import folder_of_training
 from sb3_ext.common.clean_text import mask_passwords
-from sb3_ext.common.option_readers import Reader, may_be_none, read_finite, read_flag, read_switch, read_texts
+from sb3_ext.common.options import Number, Options, Strings, read_keywords
 from sb3_ext.metrics.sample_efficiency import reward_threshold, spec_of
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.record import TRAINING_FILE
 from sb3_ext.runs.rows import last_row
 from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
 
-__all__ = ["Report", "ReportConfig", "is_in_learn", "read_report"]
+__all__ = ["Report", "ReportOptions", "is_in_learn"]
 
 
-@dataclass(frozen=True)
-class ReportConfig:
+class ReportOptions(Options):
     """
     :param plots: draw PNG files too
-    :param threshold: score from which on the task counts as solved, instead of the environment's own
+    :param threshold: score at which the task counts as solved, instead of the environment's own
     :param charts: metrics to draw beside those that the catalogue has as main ones
     """
 
+    callback: ClassVar[str] = "sb3_ext.callbacks.report.Report"
+
     plots: bool = True
-    threshold: float | None = None
-    charts: tuple[str, ...] = ()
-
-
-def read_report(written: Any, where: str = "report:") -> ReportConfig | None:
-    """
-    :param written: what a config has under ``report``: ``true``, ``false``, or options
-    :param where: what to call that in errors
-    :return: ``None`` when it is off
-    :raises TypeError: when a key is not known
-    :raises ValueError: when a value is not possible
-    """
-    return read_switch(written, ReportConfig, _READERS, where, "plots: false")
-
-
-def _read_charts(option: str, written: Any) -> tuple[str, ...]:
-    names = "names of metrics, such as [train/approx_kl]"
-    return () if written is None else read_texts(option, written, longest=200, what=names)
-
-
-_READERS: dict[str, Reader] = {"plots": read_flag, "threshold": may_be_none(read_finite), "charts": _read_charts}
+    threshold: Number | None = None
+    charts: Strings = ()
 
 
 class Report(BaseCallback):
@@ -86,12 +67,20 @@ class Report(BaseCallback):
 
     :param folder: the run folder; by default that of the training's ``EvalCallback``, or of its logger's files
     :param verbose: 1 tells where the report is
-    :param options: those of ``ReportConfig``: plots, threshold, charts
+    :param options: what to write
+    :param fields: fields of :class:`ReportOptions`, instead of ``options``
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None, verbose: int = 1, **options: Any) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        verbose: int = 1,
+        *,
+        options: ReportOptions | None = None,
+        **fields: Any,
+    ) -> None:
         super().__init__(verbose)
-        self.config: ReportConfig = read_report(options) or ReportConfig()
+        self.options = read_keywords(ReportOptions, options, fields, self)
         self._folder = None if folder is None else Path(folder)
         self._ending: _Ending | None = None
         self._is_over = False
@@ -111,7 +100,10 @@ class Report(BaseCallback):
         self._is_over = False
         catch_stop_signals(self)
         evaluations = [c for c in all_of(self.locals["callback"]) if isinstance(c, EvalCallback)]
-        given = [self.config.threshold, *(getattr(getattr(c, "options", None), "threshold", None) for c in evaluations)]
+        given = [
+            self.options.threshold,
+            *(getattr(getattr(c, "options", None), "threshold", None) for c in evaluations),
+        ]
         training = {
             "state": "running",
             "algorithm": type(self.model).__name__,
@@ -123,9 +115,9 @@ class Report(BaseCallback):
             "env_threshold": reward_threshold(self.training_env),
             "evaluates": bool(evaluations),
             "deterministic_eval": evaluations[0].deterministic if evaluations else None,
-            "charts": list(self.config.charts),
+            "charts": list(self.options.charts),
         }
-        self._ending = _Ending(folder, self.config.plots, training)
+        self._ending = _Ending(folder, self.options.plots, training)
 
     def _on_step(self) -> bool:
         return True

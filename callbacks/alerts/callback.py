@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
@@ -22,12 +22,13 @@ from sb3_ext.callbacks.alerts.nonfinite import (
     has_broken_losses,
     is_finite,
 )
-from sb3_ext.callbacks.alerts.options import AlertsConfig, read_alerts
+from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rules import metric_of, show_at
 from sb3_ext.callbacks.alerts.rules.numbers import NAN
 from sb3_ext.callbacks.alerts.summary import AlertCount, print_summary, write_alert_counts
 from sb3_ext.callbacks.run_folder import folder_of_training
 from sb3_ext.common.names import nearest
+from sb3_ext.common.options import read_keywords
 from sb3_ext.runs.rows import dump_row, last_row, rows_of, scalars
 
 __all__ = ["AlertListener", "Alerts", "TrainingDiverged", "metric_of"]
@@ -51,32 +52,18 @@ class Alerts(BaseCallback):
     A row gets ``alert/<id>`` (1 when the rule fires, 0 when it has fired before) and ``alert/total`` (how often
     rules fired so far). A rule that fires is told once, and at the end all are summed up, with what to tune.
 
-    :param silence: ids of rules that are not judged
-    :param set: numbers of rules that are different, such as ``{"kl_high": {"threshold": 0.05}}``
-    :param add: rules of your own, such as ``{"long": {"metric": "rollout/ep_len_mean", "above": 400, "window": 10}}``
-    :param on_nan: ``"raise"`` ends the training with :class:`TrainingDiverged` when the policy, observations or
-        rewards are NaN or infinite; ``"warn"`` only tells
-    :param threshold: score from which on the environment is solved; ``None``: the environment's own
     :param folder: the run folder, for ``alerts.json``; by default that of the training's ``EvalCallback``, or of its
         logger's files; without these, no file is written
     :param verbose: 1 prints alerts when they fire first, and a summary at the end
+    :param options: which rules are checked
+    :param fields: fields of :class:`AlertsOptions`, instead of ``options``
     """
 
     def __init__(
-        self,
-        silence: Sequence[str] = (),
-        set: Mapping[str, Mapping[str, float]] | None = None,
-        add: Mapping[str, Mapping[str, Any]] | None = None,
-        on_nan: str = "raise",
-        threshold: float | None = None,
-        folder: str | None = None,
-        verbose: int = 1,
+        self, folder: str | None = None, verbose: int = 1, *, options: AlertsOptions | None = None, **fields: Any
     ) -> None:
         super().__init__(verbose)
-        written = {"silence": silence, "set": set, "add": add, "on_nan": on_nan, "threshold": threshold}
-        config = read_alerts(written)
-        assert config is not None
-        self.config = config
+        self.options = read_keywords(AlertsOptions, options, fields, self)
         #: Are told of alerts as they are announced; add to it what sends them on
         self.listeners: list[AlertListener] = []
         self._given_folder = self._folder = None if folder is None else Path(folder)
@@ -90,27 +77,16 @@ class Alerts(BaseCallback):
         self._looks_at_nan = self._is_on_policy = True
         self._step_watch: StepWatch | None = None
 
-    @classmethod
-    def from_config(cls, config: AlertsConfig, folder: str | None = None, verbose: int = 1) -> Self:
-        """
-        :param config: what was read already
-        :param folder: the run folder
-        :param verbose: 1 prints alerts
-        """
-        alerts = cls(folder=folder, verbose=verbose)
-        alerts.config = config
-        return alerts
-
     def _on_training_start(self) -> None:
-        config = self.config
-        self._judge = Judge(config.rules, facts_of(self.model, config.threshold), config.changes)
+        options = self.options
+        self._judge = Judge(options.rules, facts_of(self.model, options.threshold), options.changes)
         self._folder = self._given_folder or folder_of_training(self)
         self._quiet = {}
         self._n_rows = self._total = 0
         self._next_look = self.num_timesteps
-        self._told_missing = not config.added
+        self._told_missing = not options.added
         self._is_closed = False
-        self._looks_at_nan = NAN not in config.silence
+        self._looks_at_nan = NAN not in options.silence
         self._is_on_policy = isinstance(self.model, OnPolicyAlgorithm)
         self._end_step_watch()
         if self._looks_at_nan:
@@ -176,7 +152,7 @@ class Alerts(BaseCallback):
         judge.look.faults += broken
         step = self.model.num_timesteps
         dump_row(self.logger, step)
-        if self.config.on_nan == "raise":
+        if self.options.on_nan == "raise":
             what = ", ".join(fault.what for fault in broken)
             error = TrainingDiverged(f"After {step:,} steps there is NaN or Inf in {what}. {judge.tallies[NAN].advice}")
             self.close(error)
@@ -219,7 +195,7 @@ class Alerts(BaseCallback):
     def _tell_missing(self, judge: Judge) -> None:
         """A rule whose metric never comes can't fire, and its author believes that all is well."""
         self._told_missing = True
-        for rule in self.config.added:
+        for rule in self.options.added:
             metric = rule.metrics[0]
             if metric not in judge.look.known:
                 warnings.warn(

@@ -1,4 +1,4 @@
-"""Alerts as they are written in a config: which rules are silent, which are stricter, and which are new.
+"""Which rules of alerts are silent, which have other numbers, and which are new:
 
 alerts:
   silence: [fps_drop]
@@ -7,143 +7,70 @@ alerts:
   add:
     long_episodes: {metric: rollout/ep_len_mean, above: 400, window: 10, advice: "Raise the step penalty."}
   on_nan: raise                        # or warn
-  threshold: 475                       # score from which on the environment is solved; by default its own
+  threshold: 475                       # score at which the environment counts as solved; by default its own
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, model_validator
 
 from sb3_ext.callbacks.alerts.context import Look
-from sb3_ext.callbacks.alerts.rule import COMMON_NUMBERS, SEVERITIES, Rule
+from sb3_ext.callbacks.alerts.rule import Rule, Severity
 from sb3_ext.callbacks.alerts.rules import RULES
-from sb3_ext.common.names import check_choice, check_keywords, nearest
-from sb3_ext.common.option_readers import may_be_none, read_choice, read_finite, read_mapping, switched
+from sb3_ext.common.names import nearest
+from sb3_ext.common.options import Count, Fraction, Integer, MappingOf, Number, Options, Strings, Text
 
-if TYPE_CHECKING:
-    from sb3_ext.callbacks.alerts.callback import Alerts
-
-__all__ = ["AlertsConfig", "read_alerts"]
-
-ON_NAN = ("raise", "warn")
-_KEYS = ("silence", "set", "add", "on_nan", "threshold")
-_LIMITS = ("above", "below")
-_ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
-#: Shares, which make no sense beyond 0 and 1
-_SHARES = ("share", "span", "after", "until")
+__all__ = ["AddedRule", "AlertsOptions", "RuleNumbers"]
 
 
-@dataclass(frozen=True)
-class AlertsConfig:
+class RuleNumbers(Options):
+    """Numbers of a rule that are changed: those that every rule has, see ``rule.COMMON_NUMBERS``, and its own."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Number] = Field(init=False)
+
+    window: Count | None = None
+    share: Fraction | None = None
+    span: Fraction | None = None
+    warmup: Annotated[Integer, Field(ge=0)] | None = None
+    after: Fraction | None = None
+    until: Fraction | None = None
+
+
+class AddedRule(RuleNumbers):
     """
-    :param silence: ids of rules that are not judged
-    :param changes: numbers of rules that are different, by id
-    :param added: rules of the user
-    :param on_nan: ``raise`` ends a training whose policy, observations or rewards are not finite any more, with an
-        error that says what to do; ``warn`` only tells
-    :param threshold: score from which on the environment is solved; ``None``: the environment's own
+    A rule of the user, which fires when a metric is beyond a limit.
+
+    :param metric: name of the metric
+    :param above: fires when it is above this
+    :param below: fires when it is below this
+    :param advice: what to tune then
+    :param severity: how bad it is
     """
 
-    silence: tuple[str, ...] = ()
-    changes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    added: tuple[Rule, ...] = ()
-    on_nan: str = "raise"
-    threshold: float | None = None
+    model_config = ConfigDict(extra="forbid")
 
-    @property
-    def rules(self) -> list[Rule]:
-        """Those that are judged, sorted by id."""
-        known = {**RULES, **{rule.id: rule for rule in self.added}}
-        return [known[rule_id] for rule_id in sorted(known) if rule_id not in self.silence]
+    metric: Text
+    above: Number | None = None
+    below: Number | None = None
+    advice: str = ""
+    severity: Severity = "warning"
 
-    def make_callback(self, folder: str | None = None, verbose: int = 1) -> Alerts:
-        """
-        :param folder: the run folder, for ``alerts.json``
-        :param verbose: 1 tells of alerts when they fire first, and at the end
-        """
-        from sb3_ext.callbacks.alerts.callback import Alerts
+    @model_validator(mode="after")
+    def _check(self) -> AddedRule:
+        if self.above is None and self.below is None:
+            raise ValueError("it needs above or below, or it can't fire")
+        return self
 
-        return Alerts.from_config(self, folder=folder, verbose=verbose)
-
-
-def read_alerts(written: Any) -> AlertsConfig | None:
-    """
-    :param written: what a config has under ``alerts``: ``true``, ``false``, or options
-    :return: ``None`` where there are to be none
-    :raises TypeError: when a key or a number of a rule is not known
-    :raises ValueError: when a value is not possible, or an id is not known
-    """
-    written = switched(written, AlertsConfig, "alerts:", "silence: [fps_drop]")
-    if not isinstance(written, dict):
-        return written
-    check_keywords("alerts:", written, _KEYS)
-    added = _read_added(read_mapping("alerts: add", written.get("add")))
-    known = {**RULES, **{rule.id: rule for rule in added}}
-    on_nan = read_choice("alerts: on_nan", written.get("on_nan", "raise"), ON_NAN)
-    return AlertsConfig(
-        _read_silence(written.get("silence"), known),
-        _read_changes(read_mapping("alerts: set", written.get("set")), known),
-        added,
-        on_nan,
-        may_be_none(read_finite)("alerts: threshold", written.get("threshold")),
-    )
-
-
-def _read_silence(written: Any, known: Mapping[str, Rule]) -> tuple[str, ...]:
-    if written is None:
-        return ()
-    ids = [written] if isinstance(written, str) else list(written)
-    for rule_id in ids:
-        _check_id("alerts: silence", rule_id, known)
-    return tuple(ids)
-
-
-def _read_changes(written: Mapping[str, Any], known: Mapping[str, Rule]) -> dict[str, dict[str, float]]:
-    changes = {}
-    for rule_id, numbers in written.items():
-        where = f"alerts: set: {rule_id}"
-        _check_id("alerts: set", rule_id, known)
-        numbers = read_mapping(where, numbers)
-        check_keywords(f"{where}:", numbers, known[rule_id].all_numbers)
-        changes[rule_id] = {name: _read_value(f"{where}: {name}", name, value) for name, value in numbers.items()}
-    return changes
-
-
-def _read_added(written: Mapping[str, Any]) -> tuple[Rule, ...]:
-    return tuple(_read_rule(rule_id, options) for rule_id, options in written.items())
-
-
-def _read_rule(rule_id: Any, written: Any) -> Rule:
-    where = f"alerts: add: {rule_id}"
-    if not isinstance(rule_id, str) or not _ID.fullmatch(rule_id):
-        raise ValueError(f"{where}: an id is made of small letters, digits, _ and -, such as long_episodes.")
-    if rule_id in RULES or rule_id == "total":
-        raise ValueError(f"{where}: there is a rule of this name already; alerts: set changes its numbers.")
-    options = read_mapping(where, written)
-    check_keywords(f"{where}:", options, ("metric", "advice", "severity", *_LIMITS, *COMMON_NUMBERS))
-    metric = options.get("metric")
-    if not isinstance(metric, str) or not metric:
-        raise ValueError(f"{where}: metric: {metric!r} must be the name of a metric, such as rollout/ep_len_mean.")
-    limits = [name for name in _LIMITS if name in options]
-    if not limits:
-        raise ValueError(f"{where}: it needs above or below, or it can't fire.")
-    severity = options.get("severity", "warning")
-    check_choice(f"{where}: severity", severity, SEVERITIES)
-    advice = options.get("advice", "")
-    if not isinstance(advice, str):
-        raise ValueError(f"{where}: advice: {advice!r} must be a text.")
-    numbers = {
-        name: _read_value(f"{where}: {name}", name, options[name])
-        for name in (*limits, *COMMON_NUMBERS)
-        if name in options
-    }
-    title = f"{metric} is {' or '.join(f'{name} {numbers[name]:g}' for name in limits)}"
-    return Rule(rule_id, (metric,), title, advice, _beyond, numbers, severity)
+    def make_rule(self, rule_id: str) -> Rule:
+        numbers = self.model_dump(exclude_none=True, exclude={"metric", "advice", "severity"})
+        limits = " or ".join(f"{name} {numbers[name]:g}" for name in ("above", "below") if name in numbers)
+        return Rule(rule_id, (self.metric,), f"{self.metric} is {limits}", self.advice, _beyond, numbers, self.severity)
 
 
 def _beyond(look: Look, n: SimpleNamespace) -> bool | None:
@@ -152,15 +79,56 @@ def _beyond(look: Look, n: SimpleNamespace) -> bool | None:
     return look.value > getattr(n, "above", math.inf) or look.value < getattr(n, "below", -math.inf)
 
 
-def _check_id(where: str, rule_id: Any, known: Mapping[str, Rule]) -> None:
-    if rule_id not in known:
-        raise ValueError(f"{where}: there is no alert {rule_id!r}: {nearest(str(rule_id), known)}")
+class AlertsOptions(Options):
+    """
+    :param silence: ids of rules that are not checked
+    :param set: numbers of rules to change, such as ``{"kl_high": {"threshold": 0.05}}``
+    :param add: rules of your own, such as ``{"long": {"metric": "rollout/ep_len_mean", "above": 400, "window": 10}}``
+    :param on_nan: ``"raise"`` ends the training with :class:`TrainingDiverged` when the policy, observations or
+        rewards are NaN or infinite; ``"warn"`` only reports it
+    :param threshold: score at which the environment counts as solved; ``None``: the environment's own
+    """
 
+    callback: ClassVar[str] = "sb3_ext.callbacks.alerts.Alerts"
 
-def _read_value(option: str, name: str, written: Any) -> float:
-    number = read_finite(option, written)
-    if name in _SHARES and not 0.0 <= number <= 1.0:
-        raise ValueError(f"{option}={written!r} must be a share, from 0 to 1.")
-    if name in ("window", "warmup") and (number < (name == "window") or not number.is_integer()):
-        raise ValueError(f"{option}={written!r} must be a whole number of rows.")
-    return number
+    silence: Strings = ()
+    set: MappingOf[RuleNumbers] = Field(default_factory=dict)
+    add: MappingOf[AddedRule] = Field(default_factory=dict)
+    on_nan: Literal["raise", "warn"] = "raise"
+    threshold: Number | None = None
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> AlertsOptions:
+        for rule_id in self.add:
+            if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", rule_id):
+                raise ValueError(f"add: {rule_id}: an id consists of small letters, digits, _ and -")
+            if rule_id in RULES or rule_id == "total":
+                raise ValueError(f"add: {rule_id}: there is a rule of this name already; set changes its numbers")
+        known = self._known
+        for rule_id in (*self.silence, *self.set):
+            if rule_id not in known:
+                raise ValueError(f"there is no alert {rule_id!r}: {nearest(rule_id, known)}")
+        for rule_id, numbers in self.set.items():
+            for name in numbers.model_extra or ():
+                if name not in known[rule_id].all_numbers:
+                    allowed = nearest(name, known[rule_id].all_numbers)
+                    raise ValueError(f"set: {rule_id} has no number {name!r}: {allowed}")
+        return self
+
+    @property
+    def added(self) -> list[Rule]:
+        return [rule.make_rule(rule_id) for rule_id, rule in self.add.items()]
+
+    @property
+    def _known(self) -> dict[str, Rule]:
+        return {**RULES, **{rule.id: rule for rule in self.added}}
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules that are checked, sorted by id."""
+        return [rule for rule_id, rule in sorted(self._known.items()) if rule_id not in self.silence]
+
+    @property
+    def changes(self) -> dict[str, dict[str, float]]:
+        """Numbers of rules that are changed, by id."""
+        return {rule_id: numbers.model_dump(exclude_none=True) for rule_id, numbers in self.set.items()}

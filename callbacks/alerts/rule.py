@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from sb3_ext.callbacks.alerts.context import Look
 
-__all__ = ["COMMON_NUMBERS", "SEVERITIES", "ActiveRule", "Check", "Finding", "Rule", "Variant"]
+__all__ = ["COMMON_NUMBERS", "ActiveRule", "Check", "Finding", "Rule", "Severity", "Variant"]
 
 #: How bad it is: the run is broken, it probably goes wrong, it could go better
-SEVERITIES = ("error", "warning", "hint")
+Severity = Literal["error", "warning", "hint"]
 
 #: Numbers that every rule has, with what they are when it says nothing else: how many rows are looked at, the share of
 #: them that must be bad, the share of the training that they must cover, rows at the start that don't count, and the
@@ -69,7 +69,7 @@ class Rule:
     :param advice: what to tune
     :param check: says whether a row is bad
     :param numbers: its thresholds, and what of :data:`COMMON_NUMBERS` is different
-    :param severity: one of :data:`SEVERITIES`
+    :param severity: one of :data:`Severity`
     :param algorithms: only for these, see ``RunFacts.algorithms``; none: for all
     :param variants: what is different for some algorithms; the first that fits is taken
     """
@@ -80,7 +80,7 @@ class Rule:
     advice: str
     check: Check
     numbers: Mapping[str, float] = field(default_factory=dict)
-    severity: str = "warning"
+    severity: Severity = "warning"
     algorithms: tuple[str, ...] = ()
     variants: Mapping[str, Variant] = field(default_factory=dict)
 

@@ -7,11 +7,10 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, TextIO
+from typing import Annotated, Any, ClassVar, TextIO
 
 import numpy as np
+from pydantic import Field, PlainValidator
 from rich import get_console
 from rich.console import Console, Group
 from rich.errors import LiveError
@@ -25,10 +24,10 @@ from sb3_ext.callbacks.table.plain import PlainLines
 from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.callbacks.table.state import Attribute, TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
-from sb3_ext.common.option_readers import Reader, read_finite, read_flag, read_switch
+from sb3_ext.common.options import Number, Options, read_keywords
 from sb3_ext.runs.rows import Rows, last_row, rows_of, scalars
 
-__all__ = ["LiveTable", "Table", "TableConfig", "read_table"]
+__all__ = ["LiveTable", "Table", "TableOptions"]
 
 #: Drawing waits so long after each time, in multiples of what that took: it costs at most about 1 % of a training
 _REST = 99.0
@@ -141,46 +140,24 @@ class LiveTable(KVWriter):
         return self._lines
 
 
-@dataclass(frozen=True)
-class TableConfig:
+def _check_live(raw: Any) -> bool | str:
+    if isinstance(raw, bool) or raw == "auto":
+        return raw
+    raise ValueError("must be 'auto', true or false")
+
+
+class TableOptions(Options):
     """
     :param live: true: a table that stays in its place, false: plain lines, ``auto``: as fits where the output goes
-    :param every_seconds: plain lines are at least this far apart; one with a new alert comes at once
+    :param every_seconds: seconds between two plain lines, at least; one with a new alert comes at once
     :param sparklines: whether the table shows curves
     """
 
-    live: bool | str = "auto"
-    every_seconds: float = 1.0
+    callback: ClassVar[str] = "sb3_ext.callbacks.table.Table"
+
+    live: Annotated[bool | str, PlainValidator(_check_live)] = "auto"
+    every_seconds: Annotated[Number, Field(ge=0)] = 1.0
     sparklines: bool = True
-
-    def make_callback(self, attribute: Attribute | None = metric_of) -> Table:
-        """
-        :param attribute: says at which metric an alert is shown
-        """
-        return Table(self.live, self.every_seconds, self.sparklines, attribute)
-
-
-def read_table(written: Any) -> TableConfig | None:
-    """
-    :param written: what a config has under ``table``: true, false, or options
-    :return: ``None`` when it is off, and SB3's own table is shown
-    :raises TypeError: when an option is not known
-    :raises ValueError: when a value is not possible
-    """
-    return read_switch(True if written is None else written, TableConfig, _READERS, "table:", "every_seconds: 10")
-
-
-def _read_live(option: str, written: Any) -> bool | str:
-    if isinstance(written, str) and written != "auto":
-        raise ValueError(f"{option}={written!r} must be 'auto', true or false.")
-    return written if written == "auto" else read_flag(option, written)
-
-
-_READERS: dict[str, Reader] = {
-    "live": _read_live,
-    "every_seconds": partial(read_finite, at_least=0),
-    "sparklines": read_flag,
-}
 
 
 class Table(BaseCallback):
@@ -190,26 +167,22 @@ class Table(BaseCallback):
 
     It goes after callbacks that write rows at the end of training.
 
-    :param live: see :class:`TableConfig`
-    :param every_seconds: see :class:`TableConfig`
-    :param sparklines: see :class:`TableConfig`
     :param attribute: says at which metric an alert is shown, by the alert's id; as the rules have it
     :param verbose: as for every callback
+    :param options: how to show them
+    :param fields: fields of :class:`TableOptions`, instead of ``options``
     """
 
     def __init__(
         self,
-        live: bool | str = "auto",
-        every_seconds: float = TableConfig.every_seconds,
-        sparklines: bool = True,
         attribute: Attribute | None = metric_of,
         verbose: int = 0,
+        *,
+        options: TableOptions | None = None,
+        **fields: Any,
     ) -> None:
         super().__init__(verbose)
-        written = {"live": live, "every_seconds": every_seconds, "sparklines": sparklines}
-        config = read_table(written)
-        assert config is not None
-        self.config = config
+        self.options = read_keywords(TableOptions, options, fields, self)
         self.attribute = attribute
         self.table: LiveTable | None = None
         self._replaced: tuple[Logger, HumanOutputFormat] | None = None
@@ -229,8 +202,8 @@ class Table(BaseCallback):
             self._footer,
             live=live,
             bar=not any(isinstance(other, ProgressBarCallback) for other in all_of(self.locals["callback"])),
-            every_seconds=self.config.every_seconds,
-            sparklines=self.config.sparklines,
+            every_seconds=self.options.every_seconds,
+            sparklines=self.options.sparklines,
             attribute=self.attribute,
         )
         self._replaced = (self.logger, stock)
@@ -274,12 +247,12 @@ class Table(BaseCallback):
 
     def _screen(self, file: TextIO) -> tuple[bool, Console]:
         """Whether to draw, and where."""
-        if self.config.live is True:
+        if self.options.live is True:
             return True, Console(file=file, force_terminal=True)
         # Rich's own console, so that others who draw with rich and this table know of each other
         console = get_console() if file is sys.stdout else Console(file=file)
         is_terminal = bool(getattr(file, "isatty", bool)()) and not console.is_dumb_terminal
-        return self.config.live == "auto" and is_terminal, console
+        return self.options.live == "auto" and is_terminal, console
 
     def _footer(self) -> Footer:
         model = self.model

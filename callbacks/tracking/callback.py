@@ -21,11 +21,12 @@ from sb3_ext.callbacks.alerts.callback import Alerts
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.callbacks.tracking.dashboard import SOME_ENV, dashboard, make_workspace
 from sb3_ext.callbacks.tracking.files import RunFiles
-from sb3_ext.callbacks.tracking.options import TrackingConfig, read_tracking
+from sb3_ext.callbacks.tracking.options import TrackingOptions
 from sb3_ext.callbacks.tracking.run_config import algorithm_name, describe_run, env_id_of, plain
 from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
+from sb3_ext.common.options import read_keywords
 from sb3_ext.metrics.bounds import remember_bounds
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.rows import last_row
@@ -71,7 +72,8 @@ class Tracking(BaseCallback):
     :param finish: ``False`` keeps the run open when the training ends, until :meth:`close` is called: RL Zoo saves the
         final model in between
     :param verbose: 1 tells what was not uploaded
-    :param options: those of ``TrackingConfig``: project, entity, group, tags, mode, …
+    :param options: what to track
+    :param fields: fields of :class:`TrackingOptions`, instead of ``options``: project, entity, group, tags, mode, …
     """
 
     _open: ClassVar[Tracking | None] = None
@@ -84,10 +86,12 @@ class Tracking(BaseCallback):
         hyperparams: Mapping[str, Any] | None = None,
         finish: bool = True,
         verbose: int = 0,
-        **options: Any,
+        *,
+        options: TrackingOptions | None = None,
+        **fields: Any,
     ) -> None:
         super().__init__(verbose)
-        self.config: TrackingConfig = read_tracking(options) or TrackingConfig()
+        self.options = read_keywords(TrackingOptions, options, fields, self)
         self._folder = None if folder is None else Path(folder)
         self._algo = algo
         self._env_id = env_id
@@ -117,7 +121,7 @@ class Tracking(BaseCallback):
         assert self._writer is not None
         if self._writer not in self.logger.output_formats:
             self.logger.output_formats.append(self._writer)
-        if self.config.alerts:
+        if self.options.alerts:
             for callback in self._callbacks():
                 if isinstance(callback, Alerts) and self.alert not in callback.listeners:
                     callback.listeners.append(self.alert)
@@ -153,26 +157,26 @@ class Tracking(BaseCallback):
     def _new_run(self, algo: str) -> Run:
         import wandb
 
-        config = self.config
+        options = self.options
         run_id = os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4)
         # The table and the report show the numbers already
         settings = wandb.Settings(max_end_of_run_history_metrics=0, max_end_of_run_summary_metrics=0)
         with masked_command_line():  # W&B uploads it
             return wandb.init(
-                project=config.chosen_project,
-                entity=config.entity,
-                group=config.group,
-                tags=config.tags or None,
-                mode=config.mode,  # type: ignore[arg-type]
-                notes=config.notes,
+                project=options.chosen_project,
+                entity=options.entity,
+                group=options.group,
+                tags=options.tags or None,
+                mode=options.mode,
+                notes=options.notes,
                 id=run_id,
-                name=config.name or f"{algo}-{run_id}",
+                name=options.name or f"{algo}-{run_id}",
                 settings=settings,
             )
 
     def _warn_of_unused_options(self, run: Run) -> None:
-        options = ("project", "entity", "group", "notes", "name", "mode")
-        given = {name: getattr(self.config, name) for name in options}
+        names = ("project", "entity", "group", "notes", "name", "mode")
+        given = {name: getattr(self.options, name) for name in names}
         unused = [name for name, value in given.items() if value is not None and value != getattr(run, name, None)]
         if unused:
             warnings.warn(
@@ -180,8 +184,8 @@ class Tracking(BaseCallback):
                 f"project {run.project!r}. Leave --track out, or give it these options.",
                 stacklevel=2,
             )
-        if self.config.tags:
-            run.tags = (*(run.tags or ()), *self.config.tags)
+        if self.options.tags:
+            run.tags = (*(run.tags or ()), *self.options.tags)
 
     def _close_what_was_left_open(self) -> None:
         """A training that ended with an error, and nobody closed its run: this one must not go into it."""
@@ -206,7 +210,7 @@ class Tracking(BaseCallback):
 
     def _after(self, timesteps: int) -> float:
         """When histograms of gradients are due next."""
-        times = self.config.gradients
+        times = self.options.gradients
         length = self.model._total_timesteps - self.model._num_timesteps_at_start
         return timesteps + length / times if times else float("inf")
 
@@ -231,13 +235,13 @@ class Tracking(BaseCallback):
     def _log_files(self, at_the_end: bool) -> None:
         if self._files is not None:
             self._files.log_checkpoint_times()
-            if self.config.videos:
+            if self.options.videos:
                 self._files.log_videos(self.num_timesteps)
 
     def _make_dashboard(self, at_the_end: bool) -> None:
         assert self._run is not None and self._writer is not None
         is_due = at_the_end or not self._has_dashboard
-        if not self.config.dashboard or not is_due or self._writer.rows < _ROWS_FOR_DASHBOARD:
+        if not self.options.dashboard or not is_due or self._writer.rows < _ROWS_FOR_DASHBOARD:
             return
         self._has_dashboard = True
         layout = dashboard(self._writer.names, self.model, self._writer.step_metric, self._shown_env)
@@ -249,12 +253,12 @@ class Tracking(BaseCallback):
     def _upload(self, at_the_end: bool) -> None:
         if self._files is None:
             return
-        if self.config.best_model:
+        if self.options.best_model:
             self._files.upload_best_model(at_once=at_the_end)
-        if at_the_end and self.config.upload_mb:
-            left_out = self._files.upload_folder(self.config.upload_mb)
+        if at_the_end and self.options.upload_mb:
+            left_out = self._files.upload_folder(self.options.upload_mb)
             if left_out and self.verbose >= 1:
-                print(f"Not uploaded to W&B (upload_mb: {self.config.upload_mb:g}): {', '.join(left_out)}")
+                print(f"Not uploaded to W&B (upload_mb: {self.options.upload_mb:g}): {', '.join(left_out)}")
 
     def alert(self, rule: str, title: str, text: str) -> None:
         """

@@ -1,4 +1,4 @@
-"""What is tracked on Weights & Biases, as it is written in a config.
+"""What is tracked on Weights & Biases:
 
 tracking:
   project: landers                       # true instead of a mapping: all defaults
@@ -12,32 +12,24 @@ tracking:
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, ClassVar, Literal
 
-from sb3_ext.common.option_readers import (
-    Reader,
-    may_be_none,
-    read_choice,
-    read_flag,
-    read_number,
-    read_switch,
-    read_texts,
-)
+from pydantic import BeforeValidator, Field, StringConstraints
 
-if TYPE_CHECKING:
-    from sb3_ext.callbacks.tracking.callback import Tracking
+from sb3_ext.common.options import Integer, Items, Number, Options, Text
 
-__all__ = ["TrackingConfig", "read_tracking"]
+__all__ = ["TrackingOptions"]
 
-MODES = ("online", "offline", "disabled")
-#: Where runs go that say nothing: the project of RL Zoo's ``--track``
+#: Project of runs that name none: that of RL Zoo's ``--track``
 DEFAULT_PROJECT = "sb3"
+_GRADIENTS = 20
 
 
-@dataclass(frozen=True)
-class TrackingConfig:
+def _to_gradients(raw: Any) -> Any:
+    return _GRADIENTS * raw if isinstance(raw, bool) else raw
+
+
+class TrackingOptions(Options):
     """
     :param project: where the run goes; by default what ``WANDB_PROJECT`` says, or ``sb3``
     :param entity: user or team; by default the one that is logged in
@@ -54,72 +46,23 @@ class TrackingConfig:
     :param upload_mb: megabytes of the run folder that are zipped and uploaded at the end; 0 uploads nothing
     """
 
-    project: str | None = None
-    entity: str | None = None
-    group: str | None = None
-    tags: tuple[str, ...] = ()
-    mode: str | None = None
-    notes: str | None = None
-    name: str | None = None
-    gradients: int = 20
+    callback: ClassVar[str] = "sb3_ext.callbacks.tracking.Tracking"
+
+    project: Text | None = None
+    entity: Text | None = None
+    group: Text | None = None
+    tags: Items[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = ()
+    mode: Literal["online", "offline", "disabled"] | None = None
+    notes: Annotated[str, StringConstraints(min_length=1)] | None = None
+    name: Text | None = None
+    gradients: Annotated[Integer, BeforeValidator(_to_gradients), Field(ge=0, le=1000)] = _GRADIENTS
     best_model: bool = True
     videos: bool = True
     alerts: bool = True
     dashboard: bool = True
-    upload_mb: float = 100.0
+    upload_mb: Annotated[Number, Field(ge=0)] = 100.0
 
     @property
     def chosen_project(self) -> str:
         """Where the run goes."""
         return self.project or os.environ.get("WANDB_PROJECT") or DEFAULT_PROJECT
-
-    def make_callback(self, **kwargs: Any) -> Tracking:
-        """
-        :param kwargs: what ``Tracking`` takes beside these options
-        :return: what tracks a training this way
-        """
-        from sb3_ext.callbacks.tracking.callback import Tracking
-
-        return Tracking(**{field.name: getattr(self, field.name) for field in fields(self)}, **kwargs)
-
-
-def read_tracking(written: Any) -> TrackingConfig | None:
-    """
-    :param written: what a config has under ``tracking``: true, false or options
-    :return: the options; ``None`` when nothing is to be tracked
-    :raises TypeError: when an option is not known
-    :raises ValueError: when a value is not possible
-    """
-    return read_switch(written, TrackingConfig, _READERS, "tracking:", "project: landers")
-
-
-def _read_text(option: str, written: Any) -> str:
-    if not isinstance(written, str) or not written:
-        raise ValueError(f"{option}={written!r} must be a text.")
-    return written
-
-
-def _read_gradients(option: str, written: Any) -> int:
-    if isinstance(written, bool):
-        return TrackingConfig.gradients if written else 0
-    number = read_number(option, written)
-    if not number.is_integer() or not 0 <= number <= 1000:
-        raise ValueError(f"{option}={written!r} must be true, false or a whole number up to 1000.")
-    return int(number)
-
-
-def _read_megabytes(option: str, written: Any) -> float:
-    size = read_number(option, written)
-    if not 0 <= size < float("inf"):
-        raise ValueError(f"{option}={written!r} must be a number of megabytes, 0 for none.")
-    return size
-
-
-_READERS: dict[str, Reader] = {
-    **dict.fromkeys(("project", "entity", "group", "notes", "name"), may_be_none(_read_text)),
-    **dict.fromkeys(("best_model", "videos", "alerts", "dashboard"), read_flag),
-    "tags": partial(read_texts, longest=64),
-    "mode": may_be_none(partial(read_choice, allowed=MODES)),
-    "gradients": _read_gradients,
-    "upload_mb": _read_megabytes,
-}

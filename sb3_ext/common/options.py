@@ -22,6 +22,7 @@ __all__ = [
     "Integer",
     "Items",
     "KeyValues",
+    "MappingOf",
     "Number",
     "Options",
     "Strings",
@@ -64,7 +65,7 @@ def _to_switch(raw: Any) -> Any:
 
 
 def _to_tuple(raw: Any) -> Any:
-    return tuple(raw) if isinstance(raw, list) else raw
+    return () if raw is None else (raw,) if isinstance(raw, str) else tuple(raw) if isinstance(raw, list) else raw
 
 
 #: YAML reads ``1e5`` as a string and ``1.0e+5`` as a float: both are integers here, ``true`` is not
@@ -73,11 +74,12 @@ Count = Annotated[Integer, Field(ge=1)]
 Number = Annotated[float, BeforeValidator(to_number)]
 Fraction = Annotated[Number, Field(ge=0, le=1)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+#: A list, a single string, or null for an empty list
 Items = Annotated[tuple[T, ...], BeforeValidator(_to_tuple)]
-#: A list of strings, or a single one
-Strings = Annotated[Items[Text], BeforeValidator(lambda raw: (raw,) if isinstance(raw, str) else raw)]
-#: A mapping with any keys; null for an empty one
-KeyValues = Annotated[dict[str, Any], BeforeValidator(lambda raw: {} if raw is None else raw)]
+Strings = Items[Text]
+#: A mapping; null, as YAML reads a key with nothing after it, for an empty one
+MappingOf = Annotated[dict[str, T], BeforeValidator(lambda raw: {} if raw is None else raw)]
+KeyValues = MappingOf[Any]
 #: true for all defaults, false or null for off, or a mapping
 Switch = Annotated[O | None, BeforeValidator(_to_switch)]
 
@@ -157,8 +159,12 @@ def _describe(cls: type[Options], problem: Any, where: str) -> str:
         return f"{path}={raw!r} must be {context['expected']}{hint}"
     if kind == "value_error":
         said = str(context["error"]).removesuffix(".")
-        # Of several options together: each of them is in the message
-        return f"{path}: {said}." if isinstance(raw, (Mapping, tuple)) else f"{path}={raw!r} {said}."
+        # Of a key, or of several options together: what is wrong is in the message
+        return (
+            f"{path}: {said}."
+            if location[-1:] == ("[key]",) or isinstance(raw, (Mapping, tuple))
+            else f"{path}={raw!r} {said}."
+        )
     allowed = _ALLOWED[kind].format(**context) if kind in _ALLOWED else problem["msg"]
     return f"{path}={raw!r} {allowed}."
 

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -15,11 +14,11 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
-from sb3_ext.callbacks.report import Report, is_in_learn
+from sb3_ext.callbacks.report import is_in_learn
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.callbacks.table.files import LogFiles
 from sb3_ext.callbacks.tracking.callback import Tracking
-from sb3_ext.callbacks.tracking.options import TrackingConfig
+from sb3_ext.callbacks.tracking.options import TrackingOptions
 from sb3_ext.callbacks.training_progress import TrainingProgress
 from sb3_ext.zoo.options import ExtOptions
 
@@ -108,19 +107,17 @@ def _of_options(options: ExtOptions, run: RunContext) -> Iterator[BaseCallback]:
     if options.metrics is not None:
         yield options.metrics.make_callback()
     if options.alerts is not None:
-        yield options.alerts.make_callback(run.folder, verbose=run.verbose)
+        yield options.alerts.make_callback(folder=run.folder, verbose=run.verbose)
     if options.table is not None:
         yield options.table.make_callback()
     if options.metrics is not None or options.report is not None:
         yield LogFiles(run.folder)
     if options.report is not None:
-        config = options.report
-        settings: dict[str, Any] = {"plots": config.plots, "threshold": config.threshold, "charts": config.charts}
-        yield Report(run.folder, verbose=run.verbose, **settings)
+        yield options.report.make_callback(folder=run.folder, verbose=run.verbose)
     tracking = options.tracking
     if tracking is None and run.is_tracked:
-        tracking = TrackingConfig()
-    if isinstance(tracking, TrackingConfig):
+        tracking = TrackingOptions()
+    if isinstance(tracking, TrackingOptions):
         yield tracking.make_callback(
             folder=run.folder, algo=run.algo, env_id=run.env_id, finish=False, verbose=run.verbose
         )

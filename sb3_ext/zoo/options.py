@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sb3_ext.callbacks.alerts.options import AlertsConfig, read_alerts
+from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
 from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.callbacks.metrics.callback import MetricsOptions
-from sb3_ext.callbacks.report import ReportConfig, read_report
-from sb3_ext.callbacks.table.callback import TableConfig, read_table
-from sb3_ext.callbacks.tracking.options import TrackingConfig, read_tracking
+from sb3_ext.callbacks.report import ReportOptions
+from sb3_ext.callbacks.table.callback import TableOptions
+from sb3_ext.callbacks.tracking.options import TrackingOptions
 from sb3_ext.common.names import check_choice, check_keywords
 from sb3_ext.common.options import read_switch
 from sb3_ext.vec_env.mixed import Member, read_members
@@ -48,34 +48,34 @@ class ExtOptions:
     curriculum: CurriculumConfig | None = None
     members: tuple[Member, ...] = ()
     metrics: MetricsOptions | None = None
-    table: TableConfig | None = None
-    alerts: AlertsConfig | None = None
+    table: TableOptions | None = None
+    alerts: AlertsOptions | None = None
     evaluation: EvaluationOptions | None = None
     checkpoints: CheckpointsOptions | None = None
-    tracking: TrackingConfig | bool | None = None
-    report: ReportConfig | None = None
+    tracking: TrackingOptions | bool | None = None
+    report: ReportOptions | None = None
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "curriculum": read_curriculum,
     "members": read_members,
     "metrics": lambda raw: read_switch(MetricsOptions, raw, "metrics"),
-    "table": read_table,
-    "alerts": read_alerts,
+    "table": lambda raw: read_switch(TableOptions, raw, "table"),
+    "alerts": lambda raw: read_switch(AlertsOptions, raw, "alerts"),
     "evaluation": lambda raw: read_switch(EvaluationOptions, raw, "evaluation"),
     "checkpoints": lambda raw: read_switch(CheckpointsOptions, raw, "checkpoints"),
-    "tracking": lambda written: read_tracking(written) or False,
-    "report": read_report,
+    "tracking": lambda written: read_switch(TrackingOptions, written, "tracking") or False,
+    "report": lambda raw: read_switch(ReportOptions, raw, "report"),
 }
 #: What trainings of our algorithms have where a file says nothing. Episodes step by step and videos take seconds at the
 #: end of a training, and wait to be asked for
 OUR_DEFAULTS: dict[str, Any] = {
     "metrics": MetricsOptions(),
-    "table": TableConfig(),
-    "alerts": AlertsConfig(),
+    "table": TableOptions(),
+    "alerts": AlertsOptions(),
     "evaluation": EvaluationOptions(),
     "checkpoints": CheckpointsOptions(keep=None, table=False, video=False),
-    "report": ReportConfig(),
+    "report": ReportOptions(),
 }
 
 

@@ -10,7 +10,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_ext.callbacks.report import Report, ReportConfig, read_report
+from sb3_ext.callbacks.report import Report, ReportOptions
+from sb3_ext.common.options import read_switch
 from sb3_ext.runs.report.report import make_report
 
 
@@ -116,30 +117,30 @@ def test_the_threshold_of_a_config_goes_before_that_of_the_environment(tmp_path)
 @pytest.mark.parametrize(
     ("written", "config"),
     [
-        (True, ReportConfig()),
+        (True, ReportOptions()),
         (False, None),
         (None, None),
-        ({}, ReportConfig()),
-        ({"threshold": "2e2", "plots": False}, ReportConfig(plots=False, threshold=200.0)),
-        ({"charts": "train/loss"}, ReportConfig(charts=("train/loss",))),
-        ({"charts": ["train/loss", "train/std"]}, ReportConfig(charts=("train/loss", "train/std"))),
+        ({}, ReportOptions()),
+        ({"threshold": "2e2", "plots": False}, ReportOptions(plots=False, threshold=200.0)),
+        ({"charts": "train/loss"}, ReportOptions(charts=("train/loss",))),
+        ({"charts": ["train/loss", "train/std"]}, ReportOptions(charts=("train/loss", "train/std"))),
     ],
 )
 def test_a_config_is_read(written, config):
-    assert read_report(written) == config
+    assert read_switch(ReportOptions, written, "report") == config
 
 
 @pytest.mark.parametrize(
     ("written", "error", "said"),
     [
         ({"plot": False}, TypeError, "did you mean 'plots'"),
-        ({"plots": "no"}, ValueError, "must be True or False"),
+        ({"plots": "no"}, ValueError, "must be true or false"),
         ({"threshold": "high"}, ValueError, "must be a number"),
         ({"threshold": True}, ValueError, "must be a number"),
-        ({"charts": 3}, ValueError, "names of metrics"),
-        ("yes", ValueError, "must be true, false, or keys"),
+        ({"charts": 3}, ValueError, "charts=3 must be a list"),
+        ("yes", ValueError, "must be true, false or a mapping"),
     ],
 )
 def test_a_mistake_in_a_config_is_told(written, error, said):
     with pytest.raises(error, match=said):
-        read_report(written)
+        read_switch(ReportOptions, written, "report")

@@ -13,11 +13,12 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
 from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
-from sb3_ext.callbacks.alerts.options import AlertsConfig, read_alerts
+from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rule import Rule
 from sb3_ext.callbacks.alerts.rules import RULES, metric_of
 from sb3_ext.callbacks.alerts.summary import AlertCount, read_alert_counts
 from sb3_ext.callbacks.metrics.callback import Metrics
+from sb3_ext.common.options import read_switch
 
 #: Fires at every row
 ALWAYS = {"always": {"metric": "time/iterations", "above": 0, "advice": "Nothing to tune."}}
@@ -109,12 +110,12 @@ def test_an_alert_that_is_over_is_0_and_its_share_falls():
     assert [count.share for count in alerts.summary() if count.id == "short"] == [0.5]
 
 
-def test_a_rule_that_raises_is_reported_once_and_the_others_go_on():
+def test_a_rule_that_raises_is_reported_once_and_the_others_go_on(monkeypatch):
     def check(look, numbers):
         raise ZeroDivisionError("no rows")
 
-    added = (Rule("faulty", ("time/iterations",), "it raises", "", check), *read_alerts({"add": ALWAYS}).added)
-    alerts = Alerts.from_config(AlertsConfig(added=added), verbose=0)
+    monkeypatch.setitem(RULES, "faulty", Rule("faulty", ("time/iterations",), "it raises", "", check))
+    alerts = Alerts(add=ALWAYS, verbose=0)
     with pytest.warns(UserWarning, match="Alert faulty raised ZeroDivisionError: no rows. It is switched") as warned:
         rows, model = train(PPOExt, "CartPole-v1", 64 * 4, alerts, **SMALL)
     assert sum("faulty" in str(warning.message) for warning in warned) == 1
@@ -316,6 +317,10 @@ def test_an_action_space_that_a_fresh_policy_does_not_fit_is_found(low, high, ru
     assert rule_id in [count.id for count in alerts.summary()]
 
 
+def read_alerts(raw):
+    return read_switch(AlertsOptions, raw, "alerts")
+
+
 def written_in_yaml(text):
     return read_alerts(yaml.safe_load(text)["alerts"])
 
@@ -343,7 +348,7 @@ def test_what_is_set_holds_in_a_training():
     assert "lr_zero" in [count.id for count in alerts.summary()]
 
 
-@pytest.mark.parametrize(("written", "config"), [(True, AlertsConfig()), (False, None), (None, None)])
+@pytest.mark.parametrize(("written", "config"), [(True, AlertsOptions()), (False, None), (None, None)])
 def test_alerts_are_on_or_off(written, config):
     assert read_alerts(written) == config
 
@@ -356,15 +361,15 @@ def test_alerts_are_on_or_off(written, config):
         ({"set": {"kl_hi": {}}}, "did you mean 'kl_high'"),
         ({"set": {"kl_high": {"treshold": 1}}}, "did you mean 'threshold'"),
         ({"set": {"kl_high": {"threshold": "much"}}}, "must be a number"),
-        ({"set": {"kl_high": {"share": 80}}}, "must be a share"),
-        ({"set": {"kl_high": {"window": 0}}}, "whole number of rows"),
+        ({"set": {"kl_high": {"share": 80}}}, "must be at most 1"),
+        ({"set": {"kl_high": {"window": 0}}}, "window=0 must be at least 1"),
         ({"add": {"kl_high": {"metric": "a", "above": 1}}}, "there is a rule of this name"),
-        ({"add": {"mine": {"above": 1}}}, "must be the name of a metric"),
+        ({"add": {"mine": {"above": 1}}}, "alerts: add: mine needs metric"),
         ({"add": {"mine": {"metric": "a"}}}, "above or below"),
-        ({"add": {"mine": {"metric": "a", "over": 1}}}, "has no parameter 'over'"),
+        ({"add": {"mine": {"metric": "a", "over": 1}}}, "has no option 'over'"),
         ({"add": {"My Rule": {"metric": "a", "above": 1}}}, "small letters"),
         ({"on_nan": "rais"}, "did you mean 'raise'"),
-        (["fps_drop"], "must be true, false, or keys"),
+        (["fps_drop"], "must be true, false or a mapping"),
     ],
 )
 def test_what_is_mistyped_is_told(written, message):

@@ -4,12 +4,13 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from sb3_ext.callbacks.alerts.context import RunFacts
 from sb3_ext.callbacks.alerts.engine import Judge, Window
-from sb3_ext.callbacks.alerts.rule import SEVERITIES
+from sb3_ext.callbacks.alerts.rule import Severity
 from sb3_ext.callbacks.alerts.rules import RULES, metric_of, show_at
 from sb3_ext.callbacks.alerts.score import Score
 from sb3_ext.metrics.bounds import is_within
@@ -245,7 +246,7 @@ def test_a_rule_is_not_judged_without_its_metrics(rule_id):
 def test_a_rule_says_what_to_tune(rule):
     assert len(rule.advice) > 50
     assert rule.title and not rule.title.endswith(".")
-    assert rule.severity in SEVERITIES
+    assert rule.severity in get_args(Severity)
     assert all(variant.numbers.keys() <= rule.all_numbers.keys() for variant in rule.variants.values())
 
 

@@ -17,10 +17,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from sb3_ext.callbacks.alerts import Alerts
 from sb3_ext.callbacks.metrics import Metrics
-from sb3_ext.callbacks.table.callback import LiveTable, Table, TableConfig, read_table
+from sb3_ext.callbacks.table.callback import LiveTable, Table, TableOptions
 from sb3_ext.callbacks.table.files import AppendedCSV, LogFiles, log_files
 from sb3_ext.callbacks.table.format import format_value
 from sb3_ext.callbacks.table.plain import PlainLines
+from sb3_ext.common.options import read_switch
 from sb3_ext.metrics.catalogue import describe
 from sb3_ext.runs.rows import rows_of
 
@@ -336,14 +337,14 @@ def test_files_keep_the_rows_of_the_training_before(tmp_path):
 @pytest.mark.parametrize(
     ("written", "config"),
     [
-        (True, TableConfig()),
-        (None, TableConfig()),
+        (True, TableOptions()),
+        (None, None),
         (False, None),
-        ({"every_seconds": "1e1", "live": False}, TableConfig(live=False, every_seconds=10.0)),
+        ({"every_seconds": "1e1", "live": False}, TableOptions(live=False, every_seconds=10.0)),
     ],
 )
 def test_the_table_is_read_from_a_config(written, config):
-    assert read_table(written) == config
+    assert read_switch(TableOptions, written, "table") == config
 
 
 @pytest.mark.parametrize(
@@ -351,10 +352,11 @@ def test_the_table_is_read_from_a_config(written, config):
     [
         ({"every_second": 1}, TypeError, "did you mean 'every_seconds'"),
         ({"every_seconds": -1}, ValueError, "at least 0"),
+        ({"live": 1}, ValueError, "must be 'auto', true or false"),
         ({"live": "always"}, ValueError, "must be 'auto', true or false"),
-        ("yes", ValueError, "must be true, false, or keys"),
+        ("yes", ValueError, "must be true, false or a mapping"),
     ],
 )
 def test_a_mistake_in_the_config_is_an_error(written, error, text):
     with pytest.raises(error, match=text):
-        read_table(written)
+        read_switch(TableOptions, written, "table")

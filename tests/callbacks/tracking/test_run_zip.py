@@ -16,9 +16,10 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_ext.callbacks.tracking.dashboard import Dashboard, dashboard
-from sb3_ext.callbacks.tracking.options import TrackingConfig, read_tracking
+from sb3_ext.callbacks.tracking.options import TrackingOptions
 from sb3_ext.callbacks.tracking.run_zip import download_run, unpack_run, zip_run
 from sb3_ext.callbacks.tracking.writer import TIMESTEPS
+from sb3_ext.common.options import read_switch
 
 
 def ranges(model, *names):
@@ -208,16 +209,20 @@ def test_a_run_is_downloaded_only_when_it_is_not_here(zipped, tmp_path):
         download_run("me/landers/abc", tmp_path / "logs", api=Server(), max_mb=0.5)
 
 
+def read_tracking(raw):
+    return read_switch(TrackingOptions, raw, "tracking")
+
+
 def test_a_config_may_be_short_or_long(monkeypatch):
     monkeypatch.delenv("WANDB_PROJECT", raising=False)
     assert read_tracking(None) is None and read_tracking(False) is None
-    assert read_tracking(True) == TrackingConfig()
+    assert read_tracking(True) == TrackingOptions()
     long = read_tracking({"project": "p", "tags": "one", "gradients": False, "upload_mb": "1e3", "mode": "offline"})
-    assert long == TrackingConfig(project="p", tags=("one",), gradients=0, upload_mb=1000.0, mode="offline")
-    assert TrackingConfig().chosen_project == "sb3"
+    assert long == TrackingOptions(project="p", tags=("one",), gradients=0, upload_mb=1000.0, mode="offline")
+    assert TrackingOptions().chosen_project == "sb3"
     monkeypatch.setenv("WANDB_PROJECT", "from-outside")
-    assert TrackingConfig().chosen_project == "from-outside"
-    assert TrackingConfig(project="p").make_callback(finish=False).config.project == "p"
+    assert TrackingOptions().chosen_project == "from-outside"
+    assert TrackingOptions(project="p").make_callback(finish=False).options.project == "p"
 
 
 @pytest.mark.parametrize(
@@ -225,12 +230,13 @@ def test_a_config_may_be_short_or_long(monkeypatch):
     [
         ({"projekt": "p"}, "did you mean 'project'"),
         ({"mode": "ofline"}, "did you mean 'offline'"),
-        ({"tags": [1]}, "must be a list of texts"),
-        ({"gradients": 0.5}, "must be true, false or a whole number"),
-        ({"upload_mb": -1}, "must be a number of megabytes"),
-        ({"videos": "yes"}, "must be True or False"),
-        ({"project": 3}, "must be a text"),
-        ("landers", "must be true, false, or keys with values"),
+        ({"tags": [1]}, "tags: 1=1 must be a string"),
+        ({"gradients": 0.5}, "must be a whole number"),
+        ({"gradients": 1001}, "must be at most 1000"),
+        ({"upload_mb": -1}, "must be at least 0"),
+        ({"videos": "yes"}, "must be true or false"),
+        ({"project": 3}, "must be a string"),
+        ("landers", "must be true, false or a mapping"),
     ],
 )
 def test_mistakes_in_a_config_are_told(written, message):
