@@ -29,8 +29,8 @@ __all__ = [
 #: Norm of all parameters beyond which they may be finite and what the policy puts out not. Usual ones are below 1000
 _HUGE = 1e4
 _FROM_ENV = (
-    "They come from the environment, and no hyperparameter helps: see what its step() and the wrappers around it "
-    "compute (stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+    "They come from the environment, so no hyperparameter helps. Check what step() and the wrappers compute "
+    "(stable_baselines3.common.vec_env.VecCheckNan finds the step)."
 )
 
 

@@ -116,7 +116,7 @@ class Endless(gym.Env):
 
 
 class Copies(gym.Env):
-    """A film of 50 pictures that nothing changes: all copies of it show the same."""
+    """Plays back 50 fixed observations, whatever the actions: all copies are identical."""
 
     observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -214,7 +214,7 @@ BROKEN = (
     ),
     BrokenRun("entropy_flat", "ent_coef 20", "ppo_ext", CARTPOLE, {"ent_coef": 20.0}),
     BrokenRun("entropy_flat", "learning_rate 1e-7", "reinforce", CARTPOLE, {"learning_rate": 1e-7}),
-    BrokenRun("envs_identical", "an environment that is a film", "ppo_ext", "Copies-v0", _PLAIN, 20_000),
+    BrokenRun("envs_identical", "an environment that plays back a recording", "ppo_ext", "Copies-v0", _PLAIN, 20_000),
     BrokenRun(
         "fps_drop",
         "the environment becomes slow",

@@ -23,7 +23,7 @@ def _no_episode_end(look: Look, n: SimpleNamespace) -> bool | Finding:
     plausible = n.factor * max(limit, longest) if limit is not None else max(n.steps, n.factor * longest)
     if steps <= plausible:
         return False
-    return Finding(look.metric, f"no episode has ended for {steps:,.0f} steps of each environment")
+    return Finding(look.metric, f"no episode has ended for {steps:,.0f} steps per environment")
 
 
 def _envs_identical(look: Look, n: SimpleNamespace) -> bool:
@@ -49,7 +49,7 @@ def _reward_scale(look: Look, n: SimpleNamespace) -> bool | Finding | None:
     std, low, high = look.value, known.get("env/reward_min", 0.0), known.get("env/reward_max", 0.0)
     size, largest = math.hypot(known.get("env/reward_mean", 0.0), std), max(abs(low), abs(high))
     if largest == 0.0:
-        return None  # no reward was met, which says nothing about its scale
+        return None  # no reward yet, so its scale is unknown
     too_large = size > n.large and not look.facts.options.get("normalize_values")
     if not too_large and largest >= n.small:
         return False
@@ -61,13 +61,13 @@ RULES = (
         "no_episode_end",
         ("time/episodes", "rollout/episodes"),
         "no episode ends",
-        "Nothing is known about the score, and an agent that is stuck stays there: give the environment a time limit "
-        "(gymnasium.wrappers.TimeLimit, or env_kwargs: {max_episode_steps: 1000} where it is registered).",
+        "There is no score, and an agent that is stuck stays stuck. Give the environment a time limit "
+        "(gymnasium.wrappers.TimeLimit, or env_kwargs: {max_episode_steps: 1000} if it is registered).",
         _no_episode_end,
         {"steps": 20000, "factor": 1.2, "window": 2},
         variants={
             "reinforce": Variant(
-                "REINFORCE learns only from episodes that have ended: give the environment a time limit "
+                "REINFORCE learns only from complete episodes. Give the environment a time limit "
                 "(gymnasium.wrappers.TimeLimit), or set max_episode_steps to learn from parts of an episode."
             )
         },
@@ -75,18 +75,18 @@ RULES = (
     Rule(
         "envs_identical",
         ("rollout/env_diversity",),
-        "all environments do the same",
-        "More of them teach nothing: seed them differently, give the environment a random start (Atari: sticky actions "
-        "or no-ops), or use fewer (n_envs).",
+        "all environments behave the same",
+        "Identical environments add nothing. Give them different seeds or a random start (Atari: sticky actions or "
+        "no-ops), or lower n_envs.",
         _envs_identical,
         {"threshold": 0.01, "window": 10},
     ),
     Rule(
         "obs_unscaled",
         ("env/obs_std",),
-        "observations are far from unit scale, and nothing normalises them",
-        "Write normalize: true into the section of the hyperparameter file (VecNormalize), or scale them with bounds "
-        "that you know: env_wrapper: [{sb3_ext.wrappers.ScaleObservations: {low: …, high: …}}].",
+        "observations are far from unit scale and not normalised",
+        "Add normalize: true to the section in the hyperparameter file (VecNormalize), or scale them with known "
+        "bounds: env_wrapper: [{sb3_ext.wrappers.ScaleObservations: {low: …, high: …}}].",
         _obs_unscaled,
         {"large": 10.0, "largest": 1000.0, "small": 0.05, "window": 3},
     ),
@@ -94,18 +94,18 @@ RULES = (
         "reward_scale",
         ("env/reward_std",),
         "rewards are extremely large or small",
-        "The value loss drowns everything else, or vanishes: write normalize: true into the section (VecNormalize also "
-        "scales rewards), scale them in a wrapper, or set normalize_values: true (PPOExt).",
+        "The value loss dominates everything else, or vanishes. Add normalize: true to the section (VecNormalize "
+        "scales rewards too), scale rewards in a wrapper, or set normalize_values: true (PPOExt).",
         _reward_scale,
         {"large": 100.0, "small": 0.001, "window": 5},
         variants={
             "reinforce": Variant(
-                "normalize_returns saves the policy's gradient, but not the value function's: write normalize: true "
-                "into the section (VecNormalize also scales rewards), or use baseline: mean."
+                "normalize_returns protects the policy's gradient, but not the value function's. Add normalize: true "
+                "to the section (VecNormalize scales rewards too), or use baseline: mean."
             ),
             "off_policy": Variant(
-                "Q-values grow with rewards: scale them in a wrapper so that returns stay within about ±100, or set "
-                "normalize: {norm_obs: false, norm_reward: true}."
+                "Q-values grow with rewards. Scale rewards in a wrapper so that returns stay within about ±100, or "
+                "set normalize: {norm_obs: false, norm_reward: true}."
             ),
         },
     ),

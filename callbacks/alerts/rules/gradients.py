@@ -15,8 +15,8 @@ _ACTOR, _CRITIC, _ALL = "train/grad_norm_actor", "train/grad_norm_critic", "trai
 
 def _grad_exploding(look: Look, n: SimpleNamespace) -> bool | Finding | None:
     """
-    The critic's gradient is as large as the rewards make it: only its growth tells, and a size that no usual rewards
-    lead to. The actor's does not depend on the rewards where advantages are normalised.
+    The size of the critic's gradient depends on the rewards, so only growth and extreme sizes count. The actor's
+    gradient does not depend on the rewards if advantages are normalised.
     """
     row, normalized = look.row, look.facts.options.get("normalize_advantage", True)
     actor = row.get(_ACTOR)
@@ -29,7 +29,7 @@ def _grad_exploding(look: Look, n: SimpleNamespace) -> bool | Finding | None:
         if value > n.largest:
             return Finding(name, f"{name} is {value:.3g}, above {n.largest:g}")
         if len(early) >= n.compared and value > n.growth * max(early) and value > n.threshold:
-            return Finding(name, f"{name} is {value:.3g}, and was {max(early):.3g} at most in the first rows")
+            return Finding(name, f"{name} is {value:.3g}, up from at most {max(early):.3g} in the first rows")
     return False
 
 
@@ -44,30 +44,30 @@ RULES = (
         "grad_exploding",
         (_ACTOR, _ALL),
         "gradients explode",
-        "Lower learning_rate, keep max_grad_norm at 0.5, normalise observations and rewards (normalize: true), set "
-        "target_kl (0.02). Where it is the critic's: normalize_values: true (PPOExt) or a lower vf_coef.",
+        "Lower learning_rate, keep max_grad_norm at 0.5, normalise observations and rewards (normalize: true), or set "
+        "target_kl (0.02). If it is the critic's gradient, set normalize_values: true (PPOExt) or lower vf_coef.",
         _grad_exploding,
         {"threshold": 30.0, "largest": 100_000.0, "growth": 100.0, "compared": 5, "window": 3},
         variants={
             "reinforce": Variant(
-                "Lower learning_rate, keep normalize_returns: rollout and max_grad_norm at 0.5, normalise observations "
-                "and rewards (normalize: true)."
+                "Lower learning_rate, keep normalize_returns: rollout and max_grad_norm at 0.5, and normalise "
+                "observations and rewards (normalize: true)."
             )
         },
     ),
     Rule(
         "grad_vanishing",
         (_ACTOR, _ALL, "train/grad_norm_clipped_actor", "train/grad_norm_clipped"),
-        "hardly any gradient reaches the policy",
-        "See whether the policy is deterministic (policy/entropy near 0: raise ent_coef), whether rewards differ at "
+        "almost no gradient reaches the policy",
+        "Check whether the policy is deterministic (policy/entropy near 0: raise ent_coef), whether rewards differ at "
         "all (env/reward_std above 0), and whether units are saturated (normalise observations; activation_fn: relu; "
         "layer_norm: true in sb3-ext's policies).",
         _grad_vanishing,
         {"threshold": 1e-3, "window": 10, "span": 0.05, "share": 0.9, "patience": 0.1},
         variants={
             "off_policy": Variant(
-                "See whether rewards differ at all (env/reward_std above 0), and whether units are saturated: "
-                "normalise observations, lower learning_rate.",
+                "Check whether rewards differ at all (env/reward_std above 0). If units are saturated, normalise "
+                "observations and lower learning_rate.",
                 {"threshold": 1e-7},
             )
         },

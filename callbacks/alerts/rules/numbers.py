@@ -1,4 +1,4 @@
-"""Rules about numbers that can't be: NaN and infinity, values beyond hard bounds, counters that go back."""
+"""Rules about impossible numbers: NaN and infinity, values out of bounds, counters that decrease."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["NAN", "RULES", "WHAT_TO_TUNE"]
 
 #: Id of the rule about NaN
 NAN = "nan"
-#: NaN by their nature: where all returns are the same, no share of their variance can be explained
+#: NaN if all returns are equal, since there is no variance to explain
 _MAY_BE_NAN = frozenset({"train/explained_variance"})
-#: Groups whose numbers the algorithm or this package computes; what users record may be NaN on purpose
+#: Groups computed by the algorithm or this package; users may record NaN on purpose
 _GROUPS = ("train/", "rollout/", "policy/", "env/obs_", "env/reward_", "time/")
 
 
@@ -42,7 +42,7 @@ def _out_of_bounds(look: Look, n: SimpleNamespace) -> bool | Finding:
     for name, (low, high) in bounded.items():
         value = look.row.get(name, math.nan)
         if (value < low or value > high) and not is_within(value, (low, high)):
-            return Finding(name, f"{name} is {value:.4g}, and can only be from {low:.4g} to {high:.4g}")
+            return Finding(name, f"{name} is {value:.4g}, outside {low:.4g} to {high:.4g}")
     return False
 
 
@@ -56,14 +56,15 @@ def _decreased(look: Look, n: SimpleNamespace) -> bool | Finding:
     for name, before in growing.items():
         value = look.row.get(name, before)
         if value < before and found is None:
-            found = Finding(name, f"{name} went from {before:.6g} to {value:.6g}, and can only grow")
+            found = Finding(name, f"{name} fell from {before:.6g} to {value:.6g}")
         growing[name] = value
     return found or False
 
 
 WHAT_TO_TUNE = (
-    "Lower learning_rate (by 10 times), set max_grad_norm (0.5), normalise observations and rewards (normalize: true), "
-    "and see that the environment gives finite numbers (stable_baselines3.common.vec_env.VecCheckNan finds the step)."
+    "Lower learning_rate (by 10 times), set max_grad_norm (0.5), normalise observations and rewards (normalize: "
+    "true), and check that the environment returns finite numbers (stable_baselines3.common.vec_env.VecCheckNan finds "
+    "the step)."
 )
 
 RULES = (
@@ -76,13 +77,13 @@ RULES = (
         severity="error",
         variants={
             "reinforce": Variant(
-                "Lower learning_rate (by 10 times): nothing bounds REINFORCE's updates. Normalise observations and "
-                "rewards (normalize: true), and see that the environment gives finite numbers "
+                "Lower learning_rate (by 10 times): nothing limits REINFORCE's updates. Normalise observations and "
+                "rewards (normalize: true), and check that the environment returns finite numbers "
                 "(stable_baselines3.common.vec_env.VecCheckNan finds the step)."
             ),
             "off_policy": Variant(
                 "Lower learning_rate (by 10 times), scale rewards down so that Q-values stay within about ±100, lower "
-                "gamma, and see that the environment gives finite numbers "
+                "gamma, and check that the environment returns finite numbers "
                 "(stable_baselines3.common.vec_env.VecCheckNan finds the step)."
             ),
         },
@@ -90,18 +91,19 @@ RULES = (
     Rule(
         "out_of_bounds",
         (),
-        "a number that can't be",
-        "No hyperparameter: the environment leaves its own spaces, or a wrapper or callback computes wrongly. Check "
-        "the environment with stable_baselines3.common.env_checker.check_env, and the bounds of its spaces.",
+        "a number is impossible",
+        "No hyperparameter causes this: the environment leaves its own spaces, or a wrapper or callback "
+        "computes something wrong. Check the environment with stable_baselines3.common.env_checker.check_env, and the "
+        "bounds of its spaces.",
         _out_of_bounds,
         severity="error",
     ),
     Rule(
         "decreased",
         (),
-        "a number that can only grow has become smaller",
-        "No hyperparameter: two trainings write to one log, a callback counts wrongly, or a training was continued "
-        "with another counter. Start it with its own logger and run folder.",
+        "a number that can only grow has decreased",
+        "No hyperparameter causes this: two trainings write to one log, a callback counts wrong, or a training "
+        "was resumed with another counter. Give each training its own logger and run folder.",
         _decreased,
         severity="error",
     ),

@@ -1,4 +1,4 @@
-"""Rules about the policy: how random it is, how it starts, and its actions."""
+"""Rules about the policy: its entropy, its initialisation and its actions."""
 
 from __future__ import annotations
 
@@ -32,26 +32,28 @@ def _entropy_flat(look: Look, n: SimpleNamespace) -> bool | Finding | None:
 
 def _described(look: Look, randomness: float) -> str:
     if look.facts.max_entropy is None:
-        return f"standard deviations {randomness:.2g} times those at the start"
-    return f"{max(randomness, 0.0):.1%} of the largest possible"
+        return f"with standard deviations {randomness:.2g} times the initial ones"
+    return f"{max(randomness, 0.0):.1%} of the maximum"
 
 
 def _initial_mean(look: Look, n: SimpleNamespace) -> bool | Finding:
     if abs(look.value) <= n.threshold:
         return False
-    return Finding(look.metric, f"the mean action is {look.value:.2g} where the bounds are -1 and 1")
+    return Finding(look.metric, f"the mean action is {look.value:.2g}, with bounds scaled to -1 and 1")
 
 
 def _initial_std(look: Look, n: SimpleNamespace) -> bool | Finding:
     if n.low <= look.value <= n.high:
         return False
-    return Finding(look.metric, f"the standard deviation of actions is {look.value:.2g} where the bounds are -1 and 1")
+    return Finding(
+        look.metric, f"the standard deviation of actions is {look.value:.2g}, with bounds scaled to -1 and 1"
+    )
 
 
 def _initial_entropy(look: Look, n: SimpleNamespace) -> bool | Finding:
     if look.value >= n.threshold:
         return False
-    return Finding(look.metric, f"the entropy is {look.value:.1%} of that of a uniform policy")
+    return Finding(look.metric, f"the entropy is {look.value:.1%} of a uniform policy's")
 
 
 def _action_saturation(look: Look, n: SimpleNamespace) -> bool:
@@ -63,41 +65,42 @@ def _dead_relus(look: Look, n: SimpleNamespace) -> bool:
 
 
 _NOT_UNIFORM = (
-    "An untrained policy should prefer nothing, or it explores only a part of the actions: don't scale up the last "
-    "layer (ortho_init: true gives it a gain of 0.01), normalise observations that are large, and don't start from "
-    "weights of another task."
+    "An untrained policy should prefer no action, or it explores only some of them. Don't scale up the last layer "
+    "(ortho_init: true gives it a gain of 0.01), normalise large observations, and don't start from the weights of "
+    "another task."
 )
 
 RULES = (
     Rule(
         "entropy_collapse",
         _ENTROPY,
-        "the policy has become deterministic before the task is solved",
-        "It no longer explores. Raise ent_coef (0.01; for discrete actions up to 0.1, as a schedule that falls, such "
+        "the policy became deterministic before the task was solved",
+        "It no longer explores. Raise ent_coef (0.01; for discrete actions up to 0.1, as a decreasing schedule such "
         "as lin_0.05), lower learning_rate, or set target_kl (0.02).",
         _entropy_collapse,
         {"threshold": 0.05, "window": 5, "span": 0.05, "until": 0.85, "patience": 0.1},
         variants={
             "reinforce": Variant(
-                "Without a bound on its updates, REINFORCE becomes sure of whatever worked first: raise ent_coef (0.01 "
-                "to 0.05), lower learning_rate, and raise n_steps so that luck weighs less."
+                "Nothing limits REINFORCE's updates, so it settles on whatever worked first. Raise ent_coef (0.01 to "
+                "0.05), lower learning_rate, and raise n_steps so that luck matters less."
             ),
-            "a2c": Variant("It no longer explores. Raise ent_coef (0.01), lower learning_rate, raise n_steps."),
-            "off_policy": Variant("It no longer explores: set ent_coef: auto, or raise target_entropy (SAC)."),
+            "a2c": Variant("It no longer explores. Raise ent_coef (0.01), lower learning_rate, or raise n_steps."),
+            "off_policy": Variant("It no longer explores. Set ent_coef: auto, or raise target_entropy (SAC)."),
         },
     ),
     Rule(
         "entropy_flat",
         _ENTROPY,
-        "the policy stays as random as it was, and the score where it was",
-        "Nothing is learned: lower ent_coef if it is above 0.01, raise learning_rate (by 3 to 10 times), and see that "
-        "rewards reach the agent at all (env/reward_std above 0).",
+        "neither the policy's randomness nor the score changes",
+        "The agent learns nothing. Lower ent_coef if it is above 0.01, raise learning_rate (by 3 to 10 times), and "
+        "check that the agent gets any rewards (env/reward_std above 0).",
         _entropy_flat,
         {"threshold": 0.97, "window": 20, "span": 0.15, "after": 0.3, "patience": 0.15},
         variants={
             "reinforce": Variant(
-                "Nothing is learned: lower ent_coef, raise learning_rate (0.001 to 0.01 is usual here), and see that "
-                "episodes end and differ in reward: equal returns have no gradient after normalize_returns."
+                "The agent learns nothing. Lower ent_coef, raise learning_rate (0.001 to 0.01 is usual for "
+                "REINFORCE), and check that episodes end and differ in reward: after normalize_returns, equal returns "
+                "have no gradient."
             )
         },
     ),
@@ -105,17 +108,17 @@ RULES = (
         "initial_mean",
         ("policy/initial_action_mean",),
         "the untrained policy's actions are not centred",
-        f"{_NOT_UNIFORM} Continuous actions: rescale the action space to [-1, 1] "
-        "(gymnasium.wrappers.RescaleAction), since a fresh Gaussian policy acts around 0.",
+        f"{_NOT_UNIFORM} Rescale the action space to [-1, 1] (gymnasium.wrappers.RescaleAction): an untrained Gaussian "
+        "policy acts around 0.",
         _initial_mean,
         {"threshold": 0.3},
     ),
     Rule(
         "initial_std",
         ("policy/initial_action_std",),
-        "the untrained policy's actions are too narrow or too wide",
-        f"{_NOT_UNIFORM} Continuous actions: rescale the action space to [-1, 1] (gymnasium.wrappers.RescaleAction), "
-        "or set log_std_init in policy_kwargs (0 is a standard deviation of 1, -1 of 0.37).",
+        "the untrained policy explores too little or too much",
+        f"{_NOT_UNIFORM} Rescale the action space to [-1, 1] (gymnasium.wrappers.RescaleAction), or set log_std_init "
+        "in policy_kwargs (0 is a standard deviation of 1, -1 one of 0.37).",
         _initial_std,
         {"low": 0.2, "high": 3.0},
     ),
@@ -131,15 +134,14 @@ RULES = (
         "action_saturation",
         ("policy/action_saturation",),
         "most actions are at the bounds",
-        "What is clipped can't be told apart by the learner. Start with less noise (policy_kwargs: {log_std_init: "
-        "-1}), lower ent_coef, lower learning_rate; see that the action space has the bounds you mean ([-1, 1] is "
-        "best).",
+        "The algorithm can't tell clipped actions apart. Start with less noise (policy_kwargs: {log_std_init: -1}), "
+        "lower ent_coef or learning_rate, and check the bounds of the action space ([-1, 1] is best).",
         _action_saturation,
         {"threshold": 0.8, "window": 10, "share": 0.8, "span": 0.05, "patience": 0.1},
         variants={
             "off_policy": Variant(
-                "tanh is saturated and passes no gradient on: lower learning_rate, normalise observations, and keep "
-                "ent_coef: auto (SAC) or less action noise (TD3, DDPG)."
+                "A saturated tanh passes no gradient. Lower learning_rate, normalise observations, and keep ent_coef: "
+                "auto (SAC) or use less action noise (TD3, DDPG)."
             )
         },
     ),
@@ -147,8 +149,8 @@ RULES = (
         "dead_relus",
         ("policy/dead_relus",),
         "many ReLU units are dead",
-        "They are 0 for every observation and will hardly come back: lower learning_rate, normalise observations, or "
-        "use another activation (policy_kwargs: {activation_fn: leaky_relu} or tanh).",
+        "They output 0 for every observation and rarely recover. Lower learning_rate, normalise observations, or use "
+        "another activation (policy_kwargs: {activation_fn: leaky_relu} or tanh).",
         _dead_relus,
         {"threshold": 0.5, "window": 5},
     ),

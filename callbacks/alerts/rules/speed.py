@@ -14,7 +14,7 @@ __all__ = ["RULES"]
 def _fps_drop(look: Look, n: SimpleNamespace) -> bool | Finding | None:
     memory = look.memory
     if "off_policy" in look.facts.algorithms and "train/n_updates" not in look.known:
-        return None  # before learning_starts, steps are quick
+        return None  # before learning_starts, there are no updates
     early = memory.setdefault("early", [])
     if len(early) < n.compared:
         early.append(look.value)
@@ -29,16 +29,16 @@ def _fps_drop(look: Look, n: SimpleNamespace) -> bool | Finding | None:
     memory["slow_seconds"] = memory.get("slow_seconds", 0.0) + steps / max(look.value, 1e-9)
     if memory["slow_seconds"] < n.seconds:
         return False
-    return Finding(look.metric, f"{look.value:,.0f} steps in a second, after {usual:,.0f} at the start")
+    return Finding(look.metric, f"{look.value:,.0f} steps per second, down from {usual:,.0f} at the start")
 
 
 RULES = (
     Rule(
         "fps_drop",
         ("time/fps_now",),
-        "training has become much slower",
-        "Another program takes the cores or the memory, the machine is hot, or something grows with time: see what "
-        "else runs (top), how often evaluation, videos and checkpoints come, whether the environment slows down in "
+        "training became much slower",
+        "Another program uses the cores or the memory, the machine is hot, or something grows over time. Check what "
+        "else runs (top), how often evaluations, videos and checkpoints happen, whether the environment is slower in "
         "later states, and whether memory is full (a replay buffer that swaps).",
         _fps_drop,
         {"threshold": 0.4, "seconds": 30.0, "compared": 10, "window": 10},

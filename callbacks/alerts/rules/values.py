@@ -15,8 +15,8 @@ def _value_useless(look: Look, n: SimpleNamespace) -> bool | None:
     if look.facts.options.get("baseline", "value") != "value" or math.isnan(look.value):
         return None
     if look.value > n.threshold or look.is_deterministic:
-        return False  # where every episode goes the same way, there is hardly any variance to explain
-    return not look.is_doing_well(n.patience)  # a policy that improves has advantages to learn from
+        return False  # all episodes are alike, so there is hardly any variance to explain
+    return not look.is_doing_well(n.patience)  # an improving policy gets useful advantages
 
 
 def _returns_equal(look: Look, n: SimpleNamespace) -> bool | Finding | None:
@@ -28,19 +28,18 @@ def _returns_equal(look: Look, n: SimpleNamespace) -> bool | Finding | None:
 
 def _value_overfit(look: Look, n: SimpleNamespace) -> bool | Finding | None:
     """
-    An explained variance near 1 is no sign of it: with a small ``gae_lambda``, returns are made of the values
-    themselves. What tells is the error on the rollout that was just collected, beside the error that the update
-    before it had on its own data.
+    Compares the error on the new rollout with the error of the previous update on its own data. An explained variance
+    near 1 would be no sign of it: with a small ``gae_lambda``, returns consist of the values themselves.
     """
     options, loss = look.facts.options, look.known.get("train/value_loss")
     if options.get("n_epochs", 1) < 2 or options.get("normalize_values") or options.get("value_loss", "mse") != "mse":
-        return None  # one pass can't overfit; and other losses are in other units
+        return None  # one epoch can't overfit, and other losses have other units
     if not loss or not math.isfinite(loss) or not math.isfinite(look.value):
         return None
     gap = look.value**2 / loss
     if gap < n.threshold or look.score.solved:
         return False
-    return Finding(look.metric, f"squared errors of values are {gap:.3g} times larger on new data than in the update")
+    return Finding(look.metric, f"the squared value error is {gap:.3g} times larger on new data than in the update")
 
 
 def _q_exploding(look: Look, n: SimpleNamespace) -> bool | None:
@@ -54,9 +53,9 @@ RULES = (
     Rule(
         "returns_equal",
         ("rollout/return_std",),
-        "all returns are the same",
-        "Nothing can be learned from returns that don't differ: raise gamma (0.99; with 0, an agent sees only the next "
-        "reward), and see that the environment's rewards tell good from bad.",
+        "all returns are equal",
+        "The agent can't learn from equal returns. Raise gamma (0.99; with 0, the agent sees only the next reward), "
+        "and check that the environment's rewards tell good from bad.",
         _returns_equal,
         {"threshold": 1e-6, "window": 10, "span": 0.03},
     ),
@@ -64,29 +63,29 @@ RULES = (
         "value_useless",
         ("train/explained_variance",),
         "the value function predicts no better than the mean return",
-        "Advantages are noise: raise vf_coef or n_epochs, normalise rewards (normalize: true) or values "
+        "Advantages are noise. Raise vf_coef or n_epochs, normalise rewards (normalize: true) or values "
         "(normalize_values: true in PPOExt), give the critic its own, larger network (policy_kwargs: {net_arch: {pi: "
-        "[64, 64], vf: [256, 256]}}), lower gamma, and see that observations say what the future depends on.",
+        "[64, 64], vf: [256, 256]}}), or lower gamma. Check that observations contain what the future depends on.",
         _value_useless,
         {"threshold": 0.05, "window": 20, "span": 0.4, "share": 0.9, "patience": 0.1},
         variants={
             "reinforce": Variant(
-                "The baseline does not help: raise vf_coef, normalise rewards (normalize: true), set batch_size so "
-                "that the value function gets several steps on each rollout, lower gamma; or use baseline: mean.",
-                # One step on returns of whole episodes explains little in good runs too
+                "The baseline does not help. Raise vf_coef, normalise rewards (normalize: true), set batch_size so "
+                "that the value function gets several steps per rollout, lower gamma, or use baseline: mean.",
+                # One step per rollout explains little in good runs too
                 {"threshold": -0.05, "span": 0.5},
             ),
             "a2c": Variant(
-                "Advantages are noise: raise vf_coef or learning_rate, normalise rewards (normalize: true), raise "
-                "n_steps, lower gamma, and see that observations say what the future depends on."
+                "Advantages are noise. Raise vf_coef, learning_rate or n_steps, normalise rewards (normalize: true), "
+                "or lower gamma. Check that observations contain what the future depends on."
             ),
         },
     ),
     Rule(
         "value_overfit",
         ("rollout/value_error",),
-        "the value function knows its last rollout by heart, and not the next",
-        "Lower n_epochs, collect more in each rollout (n_steps, n_envs), make the critic's network smaller, or set "
+        "the value function overfits its last rollout",
+        "Lower n_epochs, collect more steps per rollout (n_steps, n_envs), make the critic's network smaller, or set "
         "weight_decay (policy_kwargs: {weight_decay: 0.001} in sb3-ext's policies).",
         _value_overfit,
         {"threshold": 4.0, "window": 20, "span": 0.05, "share": 0.8},
@@ -95,8 +94,8 @@ RULES = (
     Rule(
         "q_exploding",
         ("train/critic_loss", "train/loss"),
-        "the Q-values explode",
-        "Lower learning_rate or gamma, scale rewards down, and let the target network follow more slowly (tau; "
+        "Q-values explode",
+        "Lower learning_rate or gamma, scale rewards down, or slow down the target network (tau; "
         "target_update_interval for DQN).",
         _q_exploding,
         {"threshold": 1000.0, "growth": 100.0, "window": 3},
