@@ -118,6 +118,14 @@ def test_environments_that_differ_are_not_told(kwargs):
     assert warnings_of(**kwargs) == []
 
 
+@pytest.mark.parametrize("changing", [0, 1])
+def test_environments_that_agree_in_one_number_only_are_no_copies(changing):
+    observations = np.broadcast_to(np.arange(40.0)[:, None, None], (40, 4, 2)).copy()
+    assert is_told(observations)
+    observations[1:, :, changing] += np.arange(4)
+    assert not is_told(observations)
+
+
 def is_told(observations, actions=None, episode_starts=None):
     n_steps, n_envs = observations.shape[:2]
     actions = np.zeros((n_steps, n_envs, 1)) if actions is None else actions

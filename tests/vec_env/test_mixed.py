@@ -82,6 +82,11 @@ def test_processes_that_follow_one_another_get_some_of_each():
     assert [member.name for member in members_of_envs(members, 4)] == ["a", "b", "a", "b"]
 
 
+def test_a_rare_member_stands_in_the_middle_of_the_others():
+    members = read_members([{"name": "a", "count": 4}, {"name": "b", "count": 1}])
+    assert "".join(member.name for member in members_of_envs(members, 5)) == "aabaa"
+
+
 @pytest.mark.parametrize(
     ("members", "n_envs", "said"),
     [

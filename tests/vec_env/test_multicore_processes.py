@@ -62,6 +62,31 @@ def test_an_environment_that_cannot_be_made_leaves_no_process(closing):
     assert worker_pids() == before
 
 
+class LeavingEnv(gym.Env):
+    """Ends its process, where it is told an exit code."""
+
+    observation_space = action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, code):
+        self._code = code
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return (0, 0.0, False, False, {}) if self._code is None else os._exit(self._code)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_exit_code_of_a_worker_that_ended_by_itself_is_told(code, closing):
+    # The main process plays the first environment itself
+    make_envs = [functools.partial(LeavingEnv, None), functools.partial(LeavingEnv, code)]
+    vec_env = closing(MulticoreVecEnv(make_envs, n_workers=2, start_method="fork"))
+    vec_env.reset()
+    with pytest.raises(RuntimeError, match=f"ended with exit code {code}"):
+        vec_env.step(np.zeros(2, int))
+
+
 @pytest.mark.parametrize("start_method", ["forkserver", "spawn", "fork"])
 def test_a_killed_worker_is_an_error_and_not_a_hang(start_method, closing):
     vec_env = closing(MulticoreVecEnv(make_fns(n_envs=6), n_workers=3, start_method=start_method))

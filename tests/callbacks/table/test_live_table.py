@@ -148,6 +148,8 @@ def test_a_line_with_an_alert_is_highlighted_and_names_it():
     (line,) = [line for line in frame.splitlines() if "approx_kl" in line]
     assert "\x1b[1;31m" in line and "⚠ kl_high" in line
     assert "⚠ slow" in plain(frame).splitlines()
+    (caption,) = (line for line in frame.splitlines() if "⚠ slow" in line)
+    assert "\x1b[1;31m" in caption
     assert "old" not in frame
 
 
