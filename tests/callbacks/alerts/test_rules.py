@@ -225,7 +225,8 @@ def test_every_rule_is_in_the_docs():
 @pytest.mark.parametrize("rule_id", RULES)
 def test_a_rule_fires_on_its_fault_and_names_a_metric_of_the_row(rule_id):
     run, faulty, _ = CASES[rule_id]
-    assert (rows := fired_rows(rule_id, faulty, run))
+    rows = fired_rows(rule_id, faulty, run)
+    assert rows
     judge = Judge([RULES[rule_id]], run)
     fired = [judge.judge((index + 1) * STEPS_A_ROW, faulty(index)) for index in range(rows[0] + 1)]
     (alert,) = fired[-1]
