@@ -16,7 +16,7 @@ from sb3_ext.callbacks.table.format import arrow, clock, format_value, sparkline
 from sb3_ext.callbacks.table.layout import fit
 from sb3_ext.callbacks.table.state import Attribute, Cell, TableState
 from sb3_ext.metrics.catalogue import MetricInfo, describe, ordered
-from sb3_ext.metrics.curves import History
+from sb3_ext.metrics.curves import CurveStore
 
 __all__ = ["Footer", "TableView", "Widths"]
 
@@ -119,7 +119,7 @@ class TableView:
 
     def __init__(
         self,
-        history: History,
+        history: CurveStore,
         attribute: Attribute | None = None,
         sparklines: bool = True,
         ascii_only: bool = False,
@@ -192,9 +192,9 @@ class TableView:
 
     def _curve(self, name: str, width: int) -> list[float]:
         """A few points for each character, and the latest."""
-        points = self._history.curves[name].points if name in self._history.curves else []
-        every = max(len(points) // (_POINTS * width), 1)
-        return [point.value for point in points[::-1][::every]][::-1]
+        values = self._history.curves[name].series().values.tolist() if name in self._history.curves else []
+        every = max(len(values) // (_POINTS * width), 1)
+        return values[::-1][::every][::-1]
 
     def _caption(self, alerts: Mapping[str, list[str]], width: int) -> list[Text]:
         if not alerts:

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from sb3_ext.common.clean_text import mask_passwords
-from sb3_ext.runs.small_files import read_json
+from sb3_ext.runs.plain_files import read_json
 
 __all__ = [
     "RUN_FILE",

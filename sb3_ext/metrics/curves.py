@@ -1,106 +1,144 @@
-"""Curves of metrics in bounded memory: long trainings keep fewer points, never more."""
+"""Curves of metrics in bounded memory: a longer training does not keep more points."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
-__all__ = ["Curve", "History", "Point"]
+import numpy as np
 
-#: Rows that wait at most
+__all__ = ["BoundedCurve", "CurveStore", "Series"]
+
+#: Rows are added to the curves this many at a time, or when someone looks: that takes much less than one by one
 _MAX_PENDING = 64
 
+#: Place among all values, step and value
+_Point = tuple[int, int, float]
 
-class Point(NamedTuple):
+
+class Series(NamedTuple):
     """
-    :param step: timesteps
-    :param value: of the metric
-    """
+    One metric over a training.
 
-    step: int
-    value: float
-
-
-class Curve:
-    """
-    One metric over the training. When it is full, every second point is dropped, and from then on only every second
-    new one is kept, and so on: the points stay evenly spaced. The latest point is always there.
-
-    :param max_points: how many are kept
+    :param steps: timesteps, never decreasing
+    :param values: as many; NaN and infinity are kept
     """
 
-    def __init__(self, max_points: int = 512) -> None:
-        if max_points < 2:
-            raise ValueError(f"max_points={max_points} must be 2 or more.")
+    steps: np.ndarray
+    values: np.ndarray
+
+    @property
+    def finite(self) -> Series:
+        """Without NaN and infinity."""
+        kept = np.isfinite(self.values)
+        return Series(self.steps[kept], self.values[kept])
+
+    @property
+    def is_constant(self) -> bool:
+        return bool(len(self.values)) and bool(np.all(self.values == self.values[0]))
+
+
+class BoundedCurve:
+    """
+    Takes any number of values. When it is full, every second point is dropped, and from then on only every second new
+    one is kept, and so on: the points stay evenly spaced. The first and the last value are always kept; with
+    :meth:`extend`, so are the smallest, the largest and the first one that is not finite.
+
+    :param max_points: how many points are kept, besides those
+    """
+
+    def __init__(self, max_points: int) -> None:
         self._max_points = max_points
-        # Points are made when someone asks: a plain pair takes a fifth of the time
-        self._kept: list[tuple[int, float]] = []
         self._every = 1
-        self._seen = 0
-        self._latest: tuple[int, float] | None = None
+        self._kept: list[tuple[int, float]] = []
+        self._last: _Point = (0, 0, 0.0)
+        self._extremes: dict[str, _Point] = {}
+        #: How many values there were, and how many of them were not finite
+        self.n_values = self.n_broken = 0
+
+    @property
+    def broken_from(self) -> int | None:
+        """Step of the first value that is not finite."""
+        return self._extremes["broken"][1] if "broken" in self._extremes else None
 
     def add(self, step: int, value: float) -> None:
-        self._latest = point = (step, value)
-        if self._seen % self._every == 0:
-            self._kept.append(point)
-            if len(self._kept) > self._max_points:
-                del self._kept[1::2]
-                self._every *= 2
-        self._seen += 1
+        """Add one value, in a fraction of a microsecond."""
+        if self.n_values % self._every == 0:
+            self._kept.append((step, value))
+            self._thin()
+        self._last = self.n_values, step, value
+        self.n_values += 1
 
-    def __len__(self) -> int:
-        """How many values the metric has had."""
-        return self._seen
+    def extend(self, steps: np.ndarray, values: np.ndarray) -> None:
+        if not len(values):
+            return
+        chosen = slice(-self.n_values % self._every, None, self._every)
+        self._kept += zip(steps[chosen].tolist(), values[chosen].tolist(), strict=True)
+        self._thin()
+        self._update_extremes(steps, values)
+        self.n_values += len(values)
 
-    @property
-    def points(self) -> list[Point]:
-        """From the first to the latest."""
-        return [Point(step, value) for step, value in self._pairs()]
+    def series(self) -> Series:
+        """:return: the points, ordered by step"""
+        added = [point for point in {self._last, *self._extremes.values()} if point[0] % self._every]
+        places = [*range(0, len(self._kept) * self._every, self._every), *(place for place, _, _ in added)]
+        points = [*self._kept, *((step, value) for _, step, value in added)]
+        steps = np.array([step for step, _ in points], dtype=np.int64)
+        order = np.lexsort((places, steps))
+        return Series(steps[order], np.array([value for _, value in points], dtype=float)[order])
 
-    @property
-    def values(self) -> list[float]:
-        return [value for _, value in self._pairs()]
+    def _thin(self) -> None:
+        while len(self._kept) > self._max_points:
+            del self._kept[1::2]
+            self._every *= 2
 
-    def _pairs(self) -> list[tuple[int, float]]:
-        if self._latest is None or self._kept[-1] is self._latest:
-            return self._kept
-        return [*self._kept, self._latest]
+    def _update_extremes(self, steps: np.ndarray, values: np.ndarray) -> None:
+        def point(index: np.intp | int) -> _Point:
+            return self.n_values + int(index), int(steps[index]), float(values[index])
+
+        self._last = point(len(values) - 1)
+        finite = np.isfinite(values)
+        n_finite = int(np.count_nonzero(finite))
+        if n_finite < len(values):
+            self.n_broken += len(values) - n_finite
+            self._extremes.setdefault("broken", point(np.argmin(finite)))
+        if n_finite:
+            low = point(np.argmin(np.where(finite, values, np.inf)))
+            high = point(np.argmax(np.where(finite, values, -np.inf)))
+            self._extremes["low"] = min(self._extremes.get("low", low), low, key=itemgetter(2))
+            self._extremes["high"] = max(self._extremes.get("high", high), high, key=itemgetter(2))
 
 
-class History:
+class CurveStore:
     """
-    A curve for each metric. Rows are put in it many at a time, when there are enough or someone looks: that takes
-    several times less than one by one.
+    A curve for each metric.
 
     :param max_points: of each curve
     """
 
     def __init__(self, max_points: int = 512) -> None:
         self._max_points = max_points
-        self._curves: dict[str, Curve] = {}
+        self._curves: dict[str, BoundedCurve] = {}
         self._pending: list[tuple[int, Mapping[str, float]]] = []
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        """
-        :param step: timesteps
-        :param values: numbers by name, which nobody changes afterwards
-        """
+        """Add a row of numbers by name, which nobody changes afterwards."""
         self._pending.append((step, values))
         if len(self._pending) >= _MAX_PENDING:
-            self._put_in()
+            self._flush()
 
     @property
-    def curves(self) -> dict[str, Curve]:
+    def curves(self) -> dict[str, BoundedCurve]:
         """By name of the metric."""
-        if self._pending:
-            self._put_in()
+        self._flush()
         return self._curves
 
-    def _put_in(self) -> None:
+    def _flush(self) -> None:
         for step, values in self._pending:
             for name, value in values.items():
                 curve = self._curves.get(name)
                 if curve is None:
-                    curve = self._curves[name] = Curve(self._max_points)
+                    curve = self._curves[name] = BoundedCurve(self._max_points)
                 curve.add(step, value)
         self._pending.clear()

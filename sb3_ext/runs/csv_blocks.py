@@ -1,4 +1,4 @@
-"""Reads CSV files of any length, some megabytes at a time: a long training leaves a gigabyte."""
+"""Reads CSV files of any length, a few megabytes at a time: a long training writes a gigabyte."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Block", "Column", "read_csv_blocks", "to_number"]
+from sb3_ext.runs.plain_files import to_number
+
+__all__ = ["Block", "Column", "read_csv_blocks"]
 
 _BLOCK_BYTES = 1 << 23
-#: In larger files, the last of sixteen digits may be wrong: reading them exactly takes more than twice as long
+#: In larger files, the last of sixteen digits may be wrong: exact reading takes more than twice as long
 _EXACT_BYTES = 1 << 26
 
 
 class Column(NamedTuple):
     """
-    :param rows: numbers of the rows that have a number there, counted from the block's first row
-    :param values: the numbers; NaN and infinity are among them
+    :param rows: which rows of the block have a number
+    :param values: the numbers, with NaN and infinity
     """
 
     rows: np.ndarray
@@ -29,8 +31,8 @@ class Column(NamedTuple):
 
 class Block(NamedTuple):
     """
-    :param n_rows: how many rows it has
-    :param n_broken: lines that could not be read
+    :param n_rows: rows that could be read
+    :param n_broken: lines that could not
     :param columns: by name
     """
 
@@ -41,9 +43,8 @@ class Block(NamedTuple):
 
 def read_csv_blocks(path: Path, skip: str | None = None) -> Iterator[Block]:
     """
-    :param path: a CSV file with a header. A last line that does not end counts as broken: half a number still looks
-        like one
-    :param skip: lines before the header that begin like this are left out
+    :param path: a CSV file with a header. A last line without a newline counts as broken: half a number looks like one
+    :param skip: start of lines before the header, which are left out
     """
     exact = path.stat().st_size <= _EXACT_BYTES
     with path.open("rb") as file:
@@ -69,7 +70,7 @@ def _parse(names: Sequence[str], text: bytes, exact: bool) -> Block:
         try:
             return _parse_fast(names, text, exact)
         except ValueError:
-            pass  # lines of different lengths, which together have as many cells
+            pass  # lines of different lengths with the right number of cells in all
     return _parse_slowly(names, text)
 
 
@@ -118,18 +119,3 @@ def _column_of(cells: Iterator[tuple[int, Any]]) -> Column:
     numbers = [(row, to_number(cell)) for row, cell in cells if isinstance(cell, str)]
     there = [(row, number) for row, number in numbers if number is not None]
     return Column(np.array([row for row, _ in there], dtype=np.int64), np.array([number for _, number in there], float))
-
-
-def to_number(value: Any) -> float | None:
-    """
-    :param value: what a file has
-    :return: it as a number; ``None`` for texts, histograms and empty cells
-    """
-    if value in ("True", "False"):
-        return float(value == "True")
-    if isinstance(value, (bool, int, float, str)):
-        try:
-            return float(value)
-        except (ValueError, OverflowError):
-            return None
-    return None

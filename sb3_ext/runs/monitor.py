@@ -1,6 +1,6 @@
-"""Episodes of a training, from the files that ``Monitor`` writes: a file an environment, a line an episode.
+"""Reads the episodes of a training from ``Monitor``'s files: one file per environment, one line per episode.
 
-Every training of RL Zoo has them, also one whose logger wrote no file.
+Every training of RL Zoo has them, even if its logger wrote no file.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sb3_ext.metrics.curves import Series
 from sb3_ext.runs.csv_blocks import read_csv_blocks
-from sb3_ext.runs.small_files import as_number
-from sb3_ext.runs.thinned_curve import Series
+from sb3_ext.runs.plain_files import as_number
 
 __all__ = ["WINDOW", "Episodes", "read_episodes"]
 
-#: Episodes that a score is the mean of, as many as SB3 takes
+#: A score is the mean of this many episodes, as in SB3
 WINDOW = 100
-#: Steps of an episode; more are a mistake in the file
+#: Longer episodes are a mistake in the file
 _LONGEST = 10**12
 
 
 class Episodes(NamedTuple):
     """
-    Episodes that have ended, in the order in which they did.
+    Finished episodes, ordered by their end.
 
-    :param steps: timesteps of all environments when the episode ended: these step together, so that it is the steps of
-        its own one times their number
+    :param steps: timesteps of all environments when the episode ended. They step together, so this is the environment's
+        own steps times the number of environments
     :param scores: sums of rewards
-    :param lengths: steps
-    :param n_envs: environments, as many as files
+    :param lengths: steps of each episode
+    :param n_envs: number of environments
     :param seconds: from the start of the first environment to the end of the last episode
-    :param env_id: of the environment, when the files have it
+    :param env_id: the environment's id, if the files have it
     :param n_broken: lines that could not be read, such as the last one of a training that was killed
     """
 
@@ -48,10 +48,7 @@ class Episodes(NamedTuple):
     n_broken: int
 
     def mean_scores(self, window: int = WINDOW) -> Series:
-        """
-        :param window: episodes
-        :return: at the end of each episode, the mean score of up to so many last ones
-        """
+        """:return: at the end of each episode, the mean score of the last ``window`` episodes"""
         sums = np.concatenate([[0.0], np.cumsum(self.scores)])
         ends = np.arange(1, len(self.scores) + 1)
         starts = np.maximum(ends - window, 0)
@@ -67,10 +64,7 @@ class _MonitorFile(NamedTuple):
 
 
 def read_episodes(folder: str | os.PathLike[str]) -> Episodes | None:
-    """
-    :param folder: of a run
-    :return: its episodes; ``None`` when there is no file of ``Monitor``'s
-    """
+    """:return: the episodes of a run folder; ``None`` when there is no file of ``Monitor``"""
     files = [_read(path) for path in sorted(Path(folder).glob("*monitor.csv"))]
     if not files:
         return None

@@ -1,7 +1,7 @@
-"""Reads back the rows of metrics that a training wrote into its folder: ``progress.csv`` or ``progress.json``.
+"""Reads the metrics that a training logged: ``progress.csv`` or ``progress.json``, as SB3's logger writes them.
 
-SB3's logger writes them, a row at a time. A training that was killed leaves half a row at the end, and a broken one
-leaves NaN: neither must hide the rest. A long one leaves gigabytes, which are never in memory as a whole.
+A training that was killed leaves half a row at the end, and a broken one leaves NaN: neither must hide the rest. A long
+one leaves gigabytes, which are never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -17,26 +17,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sb3_ext.runs.csv_blocks import Block, Column, read_csv_blocks, to_number
-from sb3_ext.runs.thinned_curve import Series, ThinnedCurve
+from sb3_ext.metrics.curves import BoundedCurve, Series
+from sb3_ext.runs.csv_blocks import Block, Column, read_csv_blocks
+from sb3_ext.runs.plain_files import to_number
 
-__all__ = ["PROGRESS_FILES", "Progress", "Total", "read_progress"]
+__all__ = ["MAX_POINTS", "PROGRESS_FILES", "Progress", "Total", "read_progress"]
 
-#: The CSV comes first: it takes a third of the time
+#: The CSV file comes first: reading it takes a third of the time
 PROGRESS_FILES = ("progress.csv", "progress.json")
 _STEP, _SECONDS = "time/total_timesteps", "time/time_elapsed"
-#: A result that comes later than the weights it is of has their step
+#: The step of the evaluated weights, which may be earlier than that of the row
 _EVAL_STEP = "eval/step"
+#: Points of a curve, at most about this many
+MAX_POINTS = 10_000
 #: Rows of a JSON file that are read at once
 _BLOCK_ROWS = 4096
 
 
 class Total(NamedTuple):
     """
-    What is known of all values of a metric, also of those that its curve leaves out.
+    Counts of all values of a metric, including those that its curve leaves out.
 
-    :param n_values: how many there are
-    :param n_broken: how many of them are NaN or infinite
+    :param n_values: all values
+    :param n_broken: values that are NaN or infinite
     :param broken_from: step of the first of those
     """
 
@@ -48,11 +51,11 @@ class Total(NamedTuple):
 @dataclass(frozen=True)
 class Progress:
     """
-    :param file: name of the file that this is from
+    :param file: name of the file
     :param n_rows: its rows
     :param n_broken: lines that could not be read, such as the last one of a training that was killed
-    :param n_earlier: rows of trainings before, which began in the same folder and are left out
-    :param series: what was logged, by name; see ``ThinnedCurve`` for what long ones leave out
+    :param n_earlier: rows of earlier trainings in the same folder, which are left out
+    :param series: curves by name; see ``BoundedCurve`` for what long ones leave out
     :param totals: by the same names
     """
 
@@ -64,18 +67,12 @@ class Progress:
     totals: Mapping[str, Total] = field(default_factory=dict)
 
     def latest(self, name: str) -> float | None:
-        """
-        :param name: of a metric
-        :return: its latest value; ``None`` when it was never logged
-        """
+        """:return: latest value of a metric; ``None`` when it was never logged"""
         return float(self.series[name].values[-1]) if name in self.series else None
 
 
 def read_progress(folder: str | os.PathLike[str]) -> Progress | None:
-    """
-    :param folder: of a run
-    :return: what was logged; ``None`` when there is no file
-    """
+    """:return: what was logged in a run folder; ``None`` when there is no file"""
     readers: tuple[Callable[[Path], Iterable[Block]], ...] = (read_csv_blocks, _json_blocks)
     found: list[Progress] = []
     for name, read_blocks in zip(PROGRESS_FILES, readers, strict=True):
@@ -86,7 +83,7 @@ def read_progress(folder: str | os.PathLike[str]) -> Progress | None:
                 rows.add(block)
             found.append(rows.progress(name))
             if found[0].n_rows and found[0].n_broken <= 1:
-                break  # only the last line may be unfinished: the other file has the same rows
+                break  # at most the last line is unfinished: the other file has the same rows
     return max(found, key=lambda progress: progress.n_rows, default=None)
 
 
@@ -119,12 +116,12 @@ def _parse_json(lines: list[str]) -> Block:
 
 
 class _Rows:
-    """Rows of the latest training in a file: a new one in the same folder adds to it, and its clock and steps begin
-    again."""
+    """Rows of the latest training in a file. Another training in the same folder appends to it, and its clock and steps
+    start again."""
 
     def __init__(self) -> None:
         self._n_rows = self._n_broken = self._n_earlier = 0
-        self._curves: dict[str, ThinnedCurve] = {}
+        self._curves: dict[str, BoundedCurve] = {}
         self._latest = {_STEP: -math.inf, _SECONDS: -math.inf}
         self._step = 0
 
@@ -144,10 +141,10 @@ class _Rows:
                 rows, values = rows[rows >= begin], values[rows >= begin]
             if len(rows):
                 of_rows = eval_steps if name.startswith("eval/") else steps
-                self._curves.setdefault(name, ThinnedCurve()).add(of_rows[rows], values)
+                self._curves.setdefault(name, BoundedCurve(MAX_POINTS)).extend(of_rows[rows], values)
 
     def _beginning_in(self, block: Block) -> int | None:
-        """The last row at which both the clock and the steps go back."""
+        """The last row at which both clock and steps go back."""
         goes_back = np.ones(block.n_rows, dtype=bool)
         for name, before in self._latest.items():
             numbers = _filled(block.columns.get(name), block.n_rows, before)
@@ -157,7 +154,7 @@ class _Rows:
         return int(places[-1]) if len(places) else None
 
     def _steps_of(self, block: Block, begin: int) -> tuple[np.ndarray, np.ndarray]:
-        """A row without its step, such as that of the last update, belongs to the step of the one before."""
+        """A row without a step, such as that of the last update, has the step of the row before."""
         own = _possible_steps(block.columns.get(_STEP), begin)
         steps = _filled(own, block.n_rows, self._step).astype(np.int64)
         self._step = int(steps[-1])
@@ -182,7 +179,7 @@ def _possible_steps(column: Column | None, begin: int) -> Column:
 
 
 def _filled(column: Column | None, n_rows: int, before: float) -> np.ndarray:
-    """One number for each row: its own, or else that of the row before."""
+    """One number per row: its own, or that of the row before."""
     numbers = np.full(n_rows, before, dtype=float)
     if column is not None and len(column.rows):
         places = np.zeros(n_rows, dtype=np.int64)

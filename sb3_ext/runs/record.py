@@ -1,7 +1,7 @@
-"""What is in a run folder: its identity, its config, what it logged, how it was evaluated, and how it ended.
+"""A run folder read back: config, logged metrics, evaluations, episodes, and how the training ended.
 
-Nothing here needs the training's process or its code: a folder that was copied from another machine will do. What is
-missing is ``None`` or empty, and what can't be read is told in ``Run.problems``.
+Nothing here needs the training's process or code: a folder copied from another machine will do. What is missing is
+``None`` or empty, and ``RunRecord.problems`` lists what could not be read.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ import numpy as np
 
 from sb3_ext.common.model_file import read_model_file
 from sb3_ext.common.names import nearest
+from sb3_ext.metrics.curves import BoundedCurve, Series
 from sb3_ext.runs.monitor import WINDOW, Episodes, read_episodes
-from sb3_ext.runs.plain_yaml import read_plain_yaml
-from sb3_ext.runs.progress import PROGRESS_FILES, Progress, read_progress
-from sb3_ext.runs.small_files import as_number, checked, read_json, read_small_text
-from sb3_ext.runs.thinned_curve import Series, ThinnedCurve
+from sb3_ext.runs.plain_files import as_number, checked, read_json, read_text, read_yaml
+from sb3_ext.runs.progress import MAX_POINTS, PROGRESS_FILES, Progress, read_progress
 
-__all__ = ["ALERTS_FILE", "SCORE", "TRAINING_FILE", "Evaluation", "Run", "Threshold", "read_run"]
+__all__ = ["ALERTS_FILE", "SCORE", "TRAINING_FILE", "EvaluationResult", "RunRecord", "Threshold", "read_record"]
 
 #: How the training went, written by the callback ``Report``
 TRAINING_FILE = "training.json"
 ALERTS_FILE = "alerts.json"
 SCORE = "rollout/ep_rew_mean"
-#: A mistyped name must not make us look through a whole disk
+#: A mistyped name must not make us search a whole disk
 _MANY = 5000
 #: Bytes of the arrays of evaluations, unpacked
 _MAX_EVALUATIONS = 100_000_000
-#: What must be what in files that the report takes at their word
+#: Types of values that the report relies on
 _TRAINING: dict[str, type] = {
     **dict.fromkeys(("state", "algorithm", "env_id", "stop_reason", "error", "signal", "threshold_source"), str),
     **dict.fromkeys(("steps", "steps_at_start", "total_timesteps", "seconds", "threshold", "env_threshold"), float),
@@ -51,13 +50,15 @@ _EPISODES = "time/episodes"
 _NUMBERED = re.compile(r"(?P<env>.+)_(?P<number>\d+)")
 
 
-class Evaluation(NamedTuple):
+class EvaluationResult(NamedTuple):
     """
-    :param step: timesteps of the agent that was evaluated
-    :param mean: mean score of its episodes
-    :param std: their standard deviation; ``None`` when it is not known
-    :param n_episodes: how many there were; ``None`` when it is not known
-    :param mean_length: mean length of them; ``None`` when it is not known
+    Scores of an evaluation; ``None`` where the files don't say.
+
+    :param step: timesteps of the evaluated agent
+    :param mean: mean score of the episodes
+    :param std: standard deviation over the episodes
+    :param n_episodes: number of episodes
+    :param mean_length: mean number of steps
     """
 
     step: int
@@ -77,7 +78,7 @@ class Evaluation(NamedTuple):
 
 class Threshold(NamedTuple):
     """
-    :param value: the score from which on the task counts as solved
+    :param value: the score at which the task counts as solved
     :param source: who says so
     """
 
@@ -86,18 +87,18 @@ class Threshold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """
-    :param folder: where it is
-    :param args: RL Zoo's command line, by name
+    :param folder: the run folder
+    :param args: RL Zoo's command line arguments, by name
     :param config: hyperparameters
-    :param command: the command line as it was, but without quotes
-    :param progress: what was logged
-    :param evaluations: in the order of their steps
-    :param evaluations_file: where they are from
-    :param episodes: those of the training
-    :param alerts: counted, with advice; ``None`` when nobody watched for them
-    :param training: how it went, see ``TRAINING_FILE``
+    :param command: the command line as RL Zoo saved it, without quotes
+    :param progress: logged metrics
+    :param evaluations: by step
+    :param evaluations_file: the file they are from
+    :param episodes: training episodes
+    :param alerts: counts and advice; ``None`` when alerts were off
+    :param training: how the training went, see ``TRAINING_FILE``
     :param problems: what could not be read
     """
 
@@ -106,7 +107,7 @@ class Run:
     config: Mapping[str, Any] = field(default_factory=dict)
     command: str | None = None
     progress: Progress | None = None
-    evaluations: tuple[Evaluation, ...] = ()
+    evaluations: tuple[EvaluationResult, ...] = ()
     evaluations_file: str | None = None
     episodes: Episodes | None = None
     alerts: tuple[Mapping[str, Any], ...] | None = None
@@ -115,12 +116,12 @@ class Run:
 
     @property
     def series(self) -> Mapping[str, Series]:
-        """What was logged, by name."""
+        """Logged metrics by name."""
         return {} if self.progress is None else self.progress.series
 
     @property
     def algo(self) -> str | None:
-        """As for ``--algo``."""
+        """Value for ``--algo``."""
         return self.args.get("algo")
 
     @property
@@ -130,34 +131,34 @@ class Run:
 
     @property
     def number(self) -> int | None:
-        """As for ``--exp-id``."""
+        """Value for ``--exp-id``."""
         match = _NUMBERED.fullmatch(self.folder.name)
         return None if match is None else int(match["number"])
 
     @cached_property
     def params_folder(self) -> Path | None:
-        """Where RL Zoo puts config and arguments, if it is a run of RL Zoo's."""
+        """Where RL Zoo puts config and arguments; ``None`` for a run without RL Zoo."""
         return next((path.parent for path in sorted(self.folder.glob("*/args.yml"))), None)
 
     @property
     def final_model(self) -> Path | None:
-        """Where RL Zoo puts the model at the end, whether it is there or not."""
+        """Where RL Zoo saves the final model, whether it exists or not."""
         return None if self.params_folder is None else self.params_folder.with_name(f"{self.params_folder.name}.zip")
 
     @cached_property
     def score(self) -> Series | None:
-        """Mean score of the last 100 episodes of the training, over its steps."""
+        """Mean score of the last 100 training episodes, over the steps."""
         if SCORE in self.series:
             return self.series[SCORE]
         if self.episodes is None or not len(self.episodes.scores):
             return None
-        curve = ThinnedCurve()
-        curve.add(*self.episodes.mean_scores())
+        curve = BoundedCurve(MAX_POINTS)
+        curve.extend(*self.episodes.mean_scores())
         return curve.series()
 
     @cached_property
     def settled_score(self) -> Series | None:
-        """The score from where on it is a mean of 100 episodes, or of all: one lucky episode is no score."""
+        """The score from the point where it is a mean of 100 episodes, or of all: one lucky episode is not a score."""
         if self.score is None:
             return None
         start = 0
@@ -171,7 +172,7 @@ class Run:
 
     @cached_property
     def steps(self) -> int | None:
-        """How long it was trained."""
+        """Timesteps of training."""
         known = [self.training.get("steps"), self._latest("time/total_timesteps"), self._steps_of_model()]
         if self.episodes is not None and len(self.episodes.steps):
             known.append(self.episodes.steps[-1])
@@ -214,10 +215,10 @@ class Run:
             return None
 
 
-def read_run(folder: str | os.PathLike[str]) -> Run:
+def read_record(folder: str | os.PathLike[str]) -> RunRecord:
     """
-    :param folder: of a run
-    :raises ValueError: when it is not one; with the nearest one that is
+    :param folder: a run folder
+    :raises ValueError: when it is not one; the message names the nearest one
     """
     path = Path(folder)
     _check_is_run(path)
@@ -227,11 +228,11 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     progress = read_progress(path)
     evaluations, evaluations_file = _read_evaluations(path, progress, problems)
     alerts = read_json(path / ALERTS_FILE, list, problems)
-    command = read_small_text(params / "command.txt", problems)
-    return Run(
+    command = read_text(params / "command.txt", problems)
+    return RunRecord(
         path,
-        checked(read_plain_yaml(params / "args.yml", problems), _ARGS, "args.yml", problems),
-        read_plain_yaml(params / "config.yml", problems),
+        checked(read_yaml(params / "args.yml", problems), _ARGS, "args.yml", problems),
+        read_yaml(params / "config.yml", problems),
         None if command is None else command.strip(),
         progress,
         evaluations,
@@ -255,28 +256,29 @@ def _is_run(folder: Path) -> bool:
 def _check_is_run(folder: Path) -> None:
     if _is_run(folder):
         return
-    # Runs below it, or else its neighbours, also where its own parent is mistyped
+    # Suggest runs below it, or else its neighbours, even if its parent is mistyped
     places = [folder, *folder.parents]
     existing = next((place for place in places if place.is_dir()), Path())
     below = (path for pattern in ("*", "*/*", "*/*/*") for path in sorted(existing.glob(pattern)))
     runs = [path for path in islice(below, _MANY) if path.is_dir() and _is_run(path)]
-    what = "has no files of a training" if folder.is_dir() else "is not there"
+    what = "has no files of a training" if folder.is_dir() else "does not exist"
     if not runs:
-        raise ValueError(f"{folder} {what}: a run folder of RL Zoo's is such as logs/ppo_ext/CartPole-v1_1.")
+        raise ValueError(f"{folder} {what}: a run folder of RL Zoo looks like logs/ppo_ext/CartPole-v1_1.")
     if existing == folder:
         few = ", ".join(str(run) for run in runs[:10])
-        raise ValueError(f"{folder} {what} of its own. Runs in it: {few}{', …' if len(runs) > 10 else ''}")
+        raise ValueError(f"{folder} {what} itself. Runs in it: {few}{', …' if len(runs) > 10 else ''}")
     raise ValueError(f"{folder} {what}: {nearest(str(folder), [str(run) for run in runs[:200]])}")
 
 
 def _read_evaluations(
     folder: Path, progress: Progress | None, problems: list[str]
-) -> tuple[tuple[Evaluation, ...], str | None]:
+) -> tuple[tuple[EvaluationResult, ...], str | None]:
     path = folder / "evaluations.npz"
     if path.is_file():
         try:
             return _evaluations_of_file(path), path.name
-        except Exception as error:  # whatever numpy makes of a file that somebody else wrote
+        # NumPy raises many kinds of errors for a file that somebody else wrote
+        except Exception as error:
             problems.append(f"{path.name} can't be read: {error}")
     if progress is None or "eval/mean_reward" not in progress.series:
         return (), None
@@ -288,15 +290,17 @@ def _read_evaluations(
     evaluations = []
     for step, mean in zip(means.steps, means.values, strict=True):
         std, n_episodes, length = (as_number(other.get(step)) for other in others)
-        evaluations.append(Evaluation(int(step), mean, std, None if n_episodes is None else int(n_episodes), length))
+        evaluations.append(
+            EvaluationResult(int(step), mean, std, None if n_episodes is None else int(n_episodes), length)
+        )
     return tuple(evaluations), progress.file
 
 
-def _evaluations_of_file(path: Path) -> tuple[Evaluation, ...]:
-    """Scores of evaluations with fewer episodes than others may be filled up with NaN."""
+def _evaluations_of_file(path: Path) -> tuple[EvaluationResult, ...]:
+    """Evaluations with fewer episodes than others are padded with NaN."""
     with zipfile.ZipFile(path) as archive:
         if sum(array.file_size for array in archive.infolist()) > _MAX_EVALUATIONS:
-            raise ValueError(f"it has more than {_MAX_EVALUATIONS:,} bytes when it is unpacked.")
+            raise ValueError(f"it has more than {_MAX_EVALUATIONS:,} bytes when unpacked.")
     with np.load(path) as saved:
         steps, results = saved["timesteps"], np.asarray(saved["results"], dtype=float)
         lengths = np.asarray(saved["ep_lengths"], dtype=float) if "ep_lengths" in saved else None
@@ -308,12 +312,12 @@ def _evaluations_of_file(path: Path) -> tuple[Evaluation, ...]:
             continue
         mean_length = None if lengths is None else float(np.atleast_1d(lengths[index])[there].mean())
         mean, std = float(scores[there].mean()), float(scores[there].std())
-        evaluations.append(Evaluation(int(step), mean, std, int(there.sum()), mean_length))
+        evaluations.append(EvaluationResult(int(step), mean, std, int(there.sum()), mean_length))
     return tuple(sorted(evaluations, key=lambda evaluation: evaluation.step))
 
 
 def _threshold_of(env_id: str | None) -> Threshold | None:
-    """What Gymnasium says, if it knows the environment."""
+    """The environment's own threshold, if Gymnasium knows the environment."""
     if env_id is None:
         return None
     import gymnasium as gym
@@ -322,6 +326,7 @@ def _threshold_of(env_id: str | None) -> Threshold | None:
 
     try:
         value = gym.spec(env_id).reward_threshold
+    # Not registered here; or the id names a module, whose import may raise anything
     except Exception:
-        return None  # not registered here; a module before a colon is not worth an import that may fail
+        return None
     return None if value is None else Threshold(float(value), "of the environment")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from sb3_ext.metrics.curves import History
+from sb3_ext.metrics.curves import CurveStore
 from sb3_ext.runs.guard import Guard
 
 __all__ = ["Row", "RowSource", "Rows", "dump_row", "last_row", "rows_of", "scalars"]
@@ -50,7 +50,7 @@ class Rows(KVWriter):
         self.has_last_row = False
         self._holds_screen = False
         self._afterwards: list[Callable[[], None]] = []
-        self.history = History()
+        self.history = CurveStore()
         self.latest = Row(0)
 
     def add_source(self, source: RowSource) -> None:

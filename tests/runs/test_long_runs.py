@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from sb3_ext.metrics.curves import BoundedCurve
 from sb3_ext.runs.monitor import read_episodes
-from sb3_ext.runs.progress import read_progress
+from sb3_ext.runs.progress import MAX_POINTS, read_progress
 from sb3_ext.runs.report.report import make_report
-from sb3_ext.runs.thinned_curve import MAX_POINTS, ThinnedCurve
 
 STEP, SECONDS = "time/total_timesteps", "time/time_elapsed"
 
@@ -59,10 +59,10 @@ def test_a_long_curve_is_thinned_out_and_keeps_what_a_report_tells(tmp_path):
 @pytest.mark.parametrize("n_values", [1, 7, 64, 1000])
 @pytest.mark.parametrize("piece", [1, 5, 1000])
 def test_a_curve_has_evenly_spaced_points_however_it_comes(n_values, piece):
-    curve = ThinnedCurve(max_points=16)
+    curve = BoundedCurve(max_points=16)
     steps, values = np.arange(n_values), np.sin(np.arange(n_values))
     for start in range(0, n_values, piece):
-        curve.add(steps[start : start + piece], values[start : start + piece])
+        curve.extend(steps[start : start + piece], values[start : start + piece])
     kept = curve.series()
     every = 1
     while -(-n_values // every) > 16:

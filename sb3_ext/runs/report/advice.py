@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sb3_ext.runs.record import Evaluation, Run
+from sb3_ext.metrics.curves import Series
+from sb3_ext.runs.record import EvaluationResult, RunRecord
 from sb3_ext.runs.report.charts import number
 from sb3_ext.runs.report.commands import shown_path, train_command
-from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["Trend", "first_reached", "reached_at", "sorted_alerts", "stays_from", "suggestions", "trend_of"]
 
@@ -71,7 +71,7 @@ def first_reached(series: Series | None, value: float) -> int | None:
     return int(series.steps[there[0]]) if len(there) else None
 
 
-def reached_at(run: Run) -> int | None:
+def reached_at(run: RunRecord) -> int | None:
     """
     :param run: a run
     :return: the step of the first evaluation that reached the threshold, or where there are none, the step at which
@@ -85,7 +85,7 @@ def reached_at(run: Run) -> int | None:
     return first_reached(run.settled_score, run.threshold.value)
 
 
-def stays_from(run: Run) -> int | None:
+def stays_from(run: RunRecord) -> int | None:
     """
     :param run: a run
     :return: the step from which on all evaluations, or the score of the training where there are none, were at or above
@@ -105,7 +105,7 @@ def stays_from(run: Run) -> int | None:
     return start
 
 
-def sorted_alerts(run: Run) -> list[Mapping[str, Any]]:
+def sorted_alerts(run: RunRecord) -> list[Mapping[str, Any]]:
     """
     :param run: a run
     :return: its alerts, those that fired most first
@@ -114,7 +114,7 @@ def sorted_alerts(run: Run) -> list[Mapping[str, Any]]:
     return sorted(fired, key=lambda alert: (-float(alert.get("share") or 0), str(alert.get("id"))))
 
 
-def suggestions(run: Run) -> list[str]:
+def suggestions(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: what to try next, the most urgent first, each with the numbers that it is from
@@ -141,7 +141,7 @@ def _share(alert: Mapping[str, Any]) -> str:
     return times if share is None else f"{times}, {100 * float(share):.3g} % of those that it judged"
 
 
-def _about_end(run: Run) -> list[str]:
+def _about_end(run: RunRecord) -> list[str]:
     state = run.training.get("state")
     if state == "failed":
         return [f"The training failed: `{run.training.get('error') or 'the error is not known'}`. Repair that first."]
@@ -158,7 +158,7 @@ def _about_end(run: Run) -> list[str]:
     return []
 
 
-def _about_broken_numbers(run: Run) -> list[str]:
+def _about_broken_numbers(run: RunRecord) -> list[str]:
     totals = {} if run.progress is None else run.progress.totals
     broken = {
         name: total
@@ -176,7 +176,7 @@ def _about_broken_numbers(run: Run) -> list[str]:
     ]
 
 
-def _when_reached(run: Run) -> list[str]:
+def _when_reached(run: RunRecord) -> list[str]:
     said = []
     step = stays_from(run)
     is_fresh = not run.args.get("trained_agent")
@@ -198,7 +198,7 @@ def _when_reached(run: Run) -> list[str]:
     return said
 
 
-def _when_not_reached(run: Run, trend: Trend | None, has_alerts: bool) -> list[str]:
+def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> list[str]:
     until = "" if run.threshold is None else f" The threshold of {number(run.threshold.value)} was not reached."
     if run.training.get("stop_reason"):
         # The same command with more steps would stop there again
@@ -240,13 +240,13 @@ def _when_not_reached(run: Run, trend: Trend | None, has_alerts: bool) -> list[s
     ]
 
 
-def _calmer(run: Run) -> str:
+def _calmer(run: RunRecord) -> str:
     rate = run.config.get("learning_rate")
     has_schedule = isinstance(rate, Mapping | list) or (isinstance(rate, str) and rate.startswith("lin_"))
     return "Lower `learning_rate`" if has_schedule else "Lower `learning_rate`, or let it decrease (`lin_…`)"
 
 
-def _too_short(run: Run) -> list[str]:
+def _too_short(run: RunRecord) -> list[str]:
     if run.threshold is None or not (run.evaluations or run.score is not None):
         return []
     longer = train_command(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
@@ -257,7 +257,7 @@ def _too_short(run: Run) -> list[str]:
     ]
 
 
-def _about_evaluation(run: Run, reached: int | None) -> list[str]:
+def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
     said = []
     if run.threshold is None:
         said.append(
@@ -290,22 +290,22 @@ def _about_evaluation(run: Run, reached: int | None) -> list[str]:
     return said
 
 
-def _is_close(evaluation: Evaluation, threshold: float) -> bool:
+def _is_close(evaluation: EvaluationResult, threshold: float) -> bool:
     error = evaluation.error
     return error is not None and abs(evaluation.mean - threshold) < 2 * error
 
 
-def _has_best_model(run: Run) -> bool:
+def _has_best_model(run: RunRecord) -> bool:
     return (run.folder / "best_model.zip").is_file()
 
 
-def _last_score(run: Run) -> float | None:
+def _last_score(run: RunRecord) -> float | None:
     if run.evaluations:
         return run.evaluations[-1].mean
     return None if run.score is None or not len(run.score.values) else float(run.score.values[-1])
 
 
-def _go_on(run: Run, steps: int, model: Path | None) -> str | None:
+def _go_on(run: RunRecord, steps: int, model: Path | None) -> str | None:
     if model is None:
         return None
     command = train_command(run, trained_agent=shown_path(model), n_timesteps=steps)

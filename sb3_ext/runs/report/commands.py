@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sb3_ext.runs.record import Run
+from sb3_ext.runs.record import RunRecord
 
 __all__ = ["shown_path", "train_command", "watch_commands"]
 
@@ -47,7 +47,7 @@ _ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-def train_command(run: Run, **changes: Any) -> str | None:
+def train_command(run: RunRecord, **changes: Any) -> str | None:
     """
     :param run: a run
     :param changes: arguments of ``rl_zoo3.train`` that shall be others, by name
@@ -74,7 +74,7 @@ def train_command(run: Run, **changes: Any) -> str | None:
     return " ".join(map(_quoted, words))
 
 
-def watch_commands(run: Run) -> list[tuple[str, str]]:
+def watch_commands(run: RunRecord) -> list[tuple[str, str]]:
     """
     :param run: a run
     :return: for each of its models what it is, and the command that plays it; none when RL Zoo would not find it

@@ -9,9 +9,9 @@ import numpy as np
 
 from sb3_ext.common.names import nearest
 from sb3_ext.metrics.catalogue import describe, ordered
-from sb3_ext.runs.record import SCORE, Run
+from sb3_ext.metrics.curves import Series
+from sb3_ext.runs.record import SCORE, RunRecord
 from sb3_ext.runs.report.charts import chart, markdown_table, number, sample_points, sparkline
-from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["SCALED_LOSSES", "all_numbers", "curves", "losses", "main_curves", "shown_curve"]
 
@@ -21,7 +21,7 @@ SCALED_LOSSES = ("train/scaled_policy_loss", "train/scaled_value_loss", "train/s
 _SCORES = (SCORE, "eval/mean_reward")
 
 
-def main_curves(run: Run) -> list[str]:
+def main_curves(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: names of the metrics to draw: those that the catalogue has for it, and those that the run's config asks for
@@ -31,7 +31,7 @@ def main_curves(run: Run) -> list[str]:
     return [*wanted, *ordered(main)]
 
 
-def curves(run: Run) -> list[str]:
+def curves(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: its main curves but for the score: a chart and a table each; those that are constant on a line each
@@ -71,7 +71,7 @@ def shown_curve(name: str, series: Series, height: int = 10, line: float | None 
     return ["```text", *chart(*series, height=height, line=line).split("\n"), "```", *table, ""]
 
 
-def losses(run: Run) -> list[str]:
+def losses(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: how large the parts of the loss are beside each other, after their coefficients, over the training
@@ -97,7 +97,7 @@ def losses(run: Run) -> list[str]:
     ]
 
 
-def all_numbers(run: Run) -> list[str]:
+def all_numbers(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: a table with each metric that was logged

@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sb3_ext.metrics.curves import Series
 from sb3_ext.runs.files import atomic_write
-from sb3_ext.runs.record import Run
+from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.curves import SCALED_LOSSES
-from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["PLOTS_FOLDER", "write_plots"]
 
@@ -36,14 +36,14 @@ _COLUMNS = 2
 _MAX_POINTS = 2000
 
 
-def write_plots(run: Run) -> list[Path]:
+def write_plots(run: RunRecord) -> list[Path]:
     """
     :param run: a run
     :return: the files that were written into its folder ``plots``; a plot with nothing to show is left out, and an old
         one of it is removed
     """
     folder = run.folder / PLOTS_FOLDER
-    drawers: dict[str, Callable[[Run], Figure | None]] = {"score": _score, "losses": _losses, "policy": _policy}
+    drawers: dict[str, Callable[[RunRecord], Figure | None]] = {"score": _score, "losses": _losses, "policy": _policy}
     written = []
     for name, draw in drawers.items():
         path = folder / f"{name}.png"
@@ -57,7 +57,7 @@ def write_plots(run: Run) -> list[Path]:
     return written
 
 
-def _score(run: Run) -> Figure | None:
+def _score(run: RunRecord) -> Figure | None:
     if run.score is None and not run.evaluations:
         return None
     figure = _figure(8, 4.5)
@@ -79,7 +79,7 @@ def _score(run: Run) -> Figure | None:
     return figure
 
 
-def _losses(run: Run) -> Figure | None:
+def _losses(run: RunRecord) -> Figure | None:
     scaled = [name for name in SCALED_LOSSES if name in run.series]
     if not scaled:
         return _panels(run, [name for name in _LOSSES if name in run.series], "losses, not scaled by coefficients")
@@ -97,11 +97,11 @@ def _losses(run: Run) -> Figure | None:
     return figure
 
 
-def _policy(run: Run) -> Figure | None:
+def _policy(run: RunRecord) -> Figure | None:
     return _panels(run, [name for name in _POLICY if name in run.series], "policy and updates")
 
 
-def _panels(run: Run, names: list[str], what: str) -> Figure | None:
+def _panels(run: RunRecord, names: list[str], what: str) -> Figure | None:
     if not names:
         return None
     n_rows = -(-len(names) // _COLUMNS)
@@ -136,6 +136,6 @@ def _finish(axes: Axes) -> None:
         axes.legend(fontsize=8)
 
 
-def _title(run: Run) -> str:
+def _title(run: RunRecord) -> str:
     name = run.algo or run.training.get("algorithm")
     return f"{f'{name}, ' if name else ''}{run.folder.resolve().name}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.runs.files import atomic_write
-from sb3_ext.runs.record import Run, read_run
+from sb3_ext.runs.record import RunRecord, read_record
 from sb3_ext.runs.report import curves, sections
 from sb3_ext.runs.report import score as scores
 
@@ -18,7 +18,7 @@ __all__ = ["REPORT_FILE", "make_report", "write_report"]
 
 REPORT_FILE = "report.md"
 
-_SECTIONS: tuple[tuple[str, Callable[[Run], list[str]]], ...] = (
+_SECTIONS: tuple[tuple[str, Callable[[RunRecord], list[str]]], ...] = (
     ("What to try next", sections.next_steps),
     ("Score", scores.score),
     ("Sample efficiency", scores.efficiency),
@@ -44,7 +44,7 @@ def write_report(folder: str | os.PathLike[str], plots: bool = True, threshold: 
     :return: the report
     :raises ValueError: when the folder is not that of a run; with the nearest one that is
     """
-    run = _with_threshold(read_run(folder), threshold)
+    run = _with_threshold(read_record(folder), threshold)
     if plots:
         _draw(run)
     path = run.folder / REPORT_FILE
@@ -54,15 +54,15 @@ def write_report(folder: str | os.PathLike[str], plots: bool = True, threshold: 
     return path
 
 
-def make_report(run: Run | str | os.PathLike[str], threshold: float | None = None) -> str:
+def make_report(run: RunRecord | str | os.PathLike[str], threshold: float | None = None) -> str:
     """
     :param run: a run, or its folder
     :param threshold: the score from which on the task counts as solved, instead of what the run's files say
     :return: the report, in Markdown
     :raises ValueError: when the folder is not that of a run; with the nearest one that is
     """
-    if not isinstance(run, Run):
-        run = read_run(run)
+    if not isinstance(run, RunRecord):
+        run = read_record(run)
     run = _with_threshold(run, threshold)
     algorithm = run.algo or run.training.get("algorithm") or "Training"
     lines = [
@@ -83,13 +83,13 @@ def make_report(run: Run | str | os.PathLike[str], threshold: float | None = Non
     return printable(mask_passwords("\n".join(lines).rstrip() + "\n"))
 
 
-def _with_threshold(run: Run, threshold: float | None) -> Run:
+def _with_threshold(run: RunRecord, threshold: float | None) -> RunRecord:
     if threshold is None:
         return run
     return replace(run, training={**run.training, "threshold": float(threshold), "threshold_source": "as given"})
 
 
-def _draw(run: Run) -> None:
+def _draw(run: RunRecord) -> None:
     """A report without plots is better than none, whatever is wrong with matplotlib or with a number."""
     try:
         from sb3_ext.runs.report.plots import write_plots

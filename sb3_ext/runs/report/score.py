@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
+from sb3_ext.metrics.curves import Series
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency
 from sb3_ext.runs.monitor import WINDOW
-from sb3_ext.runs.record import SCORE, Evaluation, Run
+from sb3_ext.runs.record import SCORE, EvaluationResult, RunRecord
 from sb3_ext.runs.report.advice import first_reached, reached_at
 from sb3_ext.runs.report.charts import markdown_table, number
 from sb3_ext.runs.report.curves import shown_curve
-from sb3_ext.runs.thinned_curve import Series
 
 __all__ = ["efficiency", "score", "verdict"]
 
@@ -22,7 +22,7 @@ _MAX_EVALUATIONS = 12
 _MORE_STEPS = 1.3
 
 
-def verdict(run: Run) -> str:
+def verdict(run: RunRecord) -> str:
     """
     :param run: a run
     :return: score against threshold in a sentence, with where the score is from
@@ -48,7 +48,7 @@ def verdict(run: Run) -> str:
     return f"**{said}: {limit} was not reached.**"
 
 
-def score(run: Run) -> list[str]:
+def score(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: numbers, chart and evaluations
@@ -67,7 +67,7 @@ def score(run: Run) -> list[str]:
     return [*lines, *_honest_notes(run)]
 
 
-def efficiency(run: Run) -> list[str]:
+def efficiency(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: what it got out of its steps
@@ -104,32 +104,32 @@ def _or(logged: float | None, computed: float) -> str:
     return number(computed if logged is None else logged)
 
 
-def _episodes(evaluation: Evaluation) -> str:
+def _episodes(evaluation: EvaluationResult) -> str:
     return "unknown number of episodes" if evaluation.n_episodes is None else f"{evaluation.n_episodes} episodes"
 
 
-def _plus_minus(evaluation: Evaluation) -> str:
+def _plus_minus(evaluation: EvaluationResult) -> str:
     return (
         number(evaluation.mean) if evaluation.std is None else f"{number(evaluation.mean)} ± {number(evaluation.std)}"
     )
 
 
-def _window(run: Run) -> str:
+def _window(run: RunRecord) -> str:
     n_episodes = WINDOW if run.episodes is None else min(WINDOW, len(run.episodes.scores))
     return f"mean of the last {'up to ' if run.episodes is None else ''}{n_episodes} episodes"
 
 
-def _score_name(run: Run) -> str:
+def _score_name(run: RunRecord) -> str:
     return SCORE if SCORE in run.series else "mean score"
 
 
-def _score_source(run: Run) -> str:
+def _score_source(run: RunRecord) -> str:
     if SCORE in run.series and run.progress is not None:
         return f"`{SCORE}` of `{run.progress.file}`"
     return f"mean of up to {WINDOW} episodes, from Monitor's files"
 
 
-def _score_table(run: Run) -> list[str]:
+def _score_table(run: RunRecord) -> list[str]:
     rows = []
     if run.evaluations:
         last, best = run.evaluations[-1], max(run.evaluations, key=lambda evaluation: evaluation.mean)
@@ -146,7 +146,7 @@ def _score_table(run: Run) -> list[str]:
     return markdown_table(["what", "score", "from"], rows) if rows else []
 
 
-def _evaluation_part(run: Run, limit: float | None) -> list[str]:
+def _evaluation_part(run: RunRecord, limit: float | None) -> list[str]:
     if not run.evaluations:
         return ["### Evaluations", "Missing: there is no `evaluations.npz`, and no evaluation was logged.", ""]
     lines = [f"### Evaluations (`{run.evaluations_file}`)"]
@@ -168,7 +168,7 @@ def _evaluation_part(run: Run, limit: float | None) -> list[str]:
     return [*lines, *markdown_table(header, rows), *note, ""]
 
 
-def _sampled(evaluations: tuple[Evaluation, ...]) -> list[Evaluation]:
+def _sampled(evaluations: tuple[EvaluationResult, ...]) -> list[EvaluationResult]:
     if len(evaluations) <= _MAX_EVALUATIONS:
         return list(evaluations)
     best = max(range(len(evaluations)), key=lambda index: evaluations[index].mean)
@@ -177,7 +177,7 @@ def _sampled(evaluations: tuple[Evaluation, ...]) -> list[Evaluation]:
     return [evaluations[index] for index in sorted(kept)]
 
 
-def _honest_notes(run: Run) -> list[str]:
+def _honest_notes(run: RunRecord) -> list[str]:
     notes = [
         "Scores are sums of the environment's raw rewards over an episode, before shaping and normalisation. Those of "
         "training are of the policy as it explores (its actions are drawn at random), and a mean over past episodes "

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import yaml
 
-from sb3_ext.runs.record import ALERTS_FILE, TRAINING_FILE, Run
+from sb3_ext.runs.plain_files import as_number
+from sb3_ext.runs.progress import MAX_POINTS
+from sb3_ext.runs.record import ALERTS_FILE, TRAINING_FILE, RunRecord
 from sb3_ext.runs.report.advice import sorted_alerts, suggestions, trend_of
 from sb3_ext.runs.report.charts import markdown_table, number
 from sb3_ext.runs.report.commands import shown_path, train_command, watch_commands
-from sb3_ext.runs.small_files import as_number
-from sb3_ext.runs.thinned_curve import MAX_POINTS
 
 __all__ = ["alerts", "commands", "config", "how_it_ended", "next_steps", "sources", "speed"]
 
 
-def how_it_ended(run: Run) -> str:
+def how_it_ended(run: RunRecord) -> str:
     """
     :param run: a run
     :return: a sentence or two
@@ -26,7 +26,7 @@ def how_it_ended(run: Run) -> str:
     return f"{_how_it_ended(run)}{f' It went on from `{before}`, whose steps are not counted.' if before else ''}"
 
 
-def _how_it_ended(run: Run) -> str:
+def _how_it_ended(run: RunRecord) -> str:
     steps, planned = run.steps, run.planned_steps
     length = "after an unknown number of steps" if steps is None else f"after {number(steps)} steps"
     of = f" of {number(planned)}" if planned is not None and steps is not None and steps < planned else ""
@@ -45,7 +45,7 @@ def _how_it_ended(run: Run) -> str:
     return f"The files don't say how training ended (`{TRAINING_FILE}` is missing): {length}{of}."
 
 
-def next_steps(run: Run) -> list[str]:
+def next_steps(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: a numbered list
@@ -58,7 +58,7 @@ def next_steps(run: Run) -> list[str]:
     return [*(f"{index}. {text}" for index, text in enumerate(said, 1)), ""]
 
 
-def alerts(run: Run) -> list[str]:
+def alerts(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: which rules fired, how often, and what to tune
@@ -84,7 +84,7 @@ def alerts(run: Run) -> list[str]:
     return [*markdown_table(header, rows), ""]
 
 
-def speed(run: Run) -> list[str]:
+def speed(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: time and steps a second
@@ -107,7 +107,7 @@ def speed(run: Run) -> list[str]:
     return [*markdown_table(["what", "value"], rows), "", *missing]
 
 
-def commands(run: Run) -> list[str]:
+def commands(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: how to watch it, and how to train it again
@@ -133,7 +133,7 @@ def commands(run: Run) -> list[str]:
     return [*lines, ""]
 
 
-def config(run: Run) -> list[str]:
+def config(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: the hyperparameters
@@ -144,7 +144,7 @@ def config(run: Run) -> list[str]:
     return ["```yaml", *written, "```", ""]
 
 
-def sources(run: Run) -> list[str]:
+def sources(run: RunRecord) -> list[str]:
     """
     :param run: a run
     :return: which files this report is from, and what could not be read

@@ -228,7 +228,7 @@ def test_where_there_is_no_terminal_each_row_is_a_plain_line(algorithm):
     model = train(output, Judging(), Table(every_seconds=0, attribute=SHOWN_AT.get), algorithm=algorithm)
     lines = output.getvalue().splitlines()
     assert "\x1b" not in output.getvalue()
-    assert len(lines) == len(rows_of(model.logger).history.curves["rollout/ep_rew_mean"])
+    assert len(lines) == rows_of(model.logger).history.curves["rollout/ep_rew_mean"].n_values
     latest = rows_of(model.logger).latest
     assert lines[-1].startswith(f"{latest.step:,} steps ({latest.step / 96:.0%}) | ep_rew_mean ")
     assert f"ep_len_mean {latest.values['rollout/ep_len_mean']:.1f} | " in lines[-1]

@@ -12,7 +12,7 @@ from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.callbacks.table.state import TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
 from sb3_ext.metrics.catalogue import describe, metrics
-from sb3_ext.metrics.curves import History
+from sb3_ext.metrics.curves import CurveStore
 
 NAMES = [info.name for info in metrics() if "*" not in info.name and info.group != "alert"]
 ALERTS = ["entropy_collapse", "kl_high", "reward_stall", "value_useless"]
@@ -21,7 +21,7 @@ ALERTS = ["entropy_collapse", "kl_high", "reward_stall", "value_useless"]
 def table(width, height=1000, value=-1234.5):
     state = TableState()
     state.add(1000, {**dict.fromkeys(NAMES, value), **{f"alert/{alert}": 1.0 for alert in ALERTS}})
-    view = TableView(History(), lambda alert: f"train/{alert}")
+    view = TableView(CurveStore(), lambda alert: f"train/{alert}")
     return [line.plain for line in view.lines(state, width, height)]
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from sb3_ext.runs.record import read_run
+from sb3_ext.runs.record import read_record
 from sb3_ext.runs.report.plots import _losses, _policy, _score, write_plots
 
 STEPS = [100, 200, 300]
@@ -20,7 +20,7 @@ def make_run(tmp_path):
                 row[name.replace("__", "/")] = value
         (tmp_path / "progress.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         (tmp_path / "training.json").write_text(json.dumps({"algorithm": "PPOExt", "threshold": 7.0}))
-        return read_run(tmp_path)
+        return read_record(tmp_path)
 
     return make
 

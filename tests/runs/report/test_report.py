@@ -23,7 +23,7 @@ from stable_baselines3.common.monitor import load_results
 from sb3_ext.callbacks.report import Report
 from sb3_ext.cli import report as report_command
 from sb3_ext.runs.progress import read_progress
-from sb3_ext.runs.record import read_run
+from sb3_ext.runs.record import read_record
 from sb3_ext.runs.report.commands import train_command
 from sb3_ext.runs.report.report import make_report, write_report
 
@@ -220,7 +220,7 @@ def test_monitor_files_alone_give_the_score(tmp_path):
     model.learn(1500, callback=Watch())
     with (folder / "0.monitor.csv").open("a") as file:
         file.write("1")
-    run = read_run(folder)
+    run = read_record(folder)
     np.testing.assert_array_equal(run.episodes.steps, [step for step, _ in seen])
     scores = [score for _, score in seen]
     expected = [np.mean(scores[max(0, end - 100) : end]) for end in range(1, len(scores) + 1)]
@@ -366,7 +366,7 @@ def test_with_few_episodes_only_the_mean_of_all_is_a_settled_score(tmp_path):
             for step, count in enumerate(counts)
         ]
         (tmp_path / "progress.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        return read_run(tmp_path).settled_score.values.tolist()
+        return read_record(tmp_path).settled_score.values.tolist()
 
     assert settled([5, 40, 80]) == [2.0]
     assert settled([5, 99, 100, 150]) == [2.0, 3.0]
@@ -384,12 +384,12 @@ def test_a_new_training_in_the_same_folder_hides_the_one_before(tmp_path):
 def test_a_late_evaluation_stands_at_the_step_of_its_weights(tmp_path):
     rows = [{"time/total_timesteps": 100}, {"time/total_timesteps": 200, "eval/mean_reward": 5.0, "eval/step": 100}]
     (tmp_path / "progress.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert [evaluation.step for evaluation in read_run(tmp_path).evaluations] == [100]
+    assert [evaluation.step for evaluation in read_record(tmp_path).evaluations] == [100]
 
 
 def test_the_command_is_whole_again(tmp_path):
     hyperparams = {"policy_kwargs": {"net_arch": [8, 8]}, "policy": "MlpPolicy", "learning_rate": 0.01}
-    run = read_run(zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", hyperparams=hyperparams, gym_packages=["a", "b"]))
+    run = read_record(zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", hyperparams=hyperparams, gym_packages=["a", "b"]))
     words = shlex.split(train_command(run))
     assert words[:9] == shlex.split("python -m rl_zoo3.train --algo ppo_ext --env CartPole-v1 --seed 7")[:9]
     given = words[words.index("--hyperparams") + 1 : words.index("--gym-packages")]
@@ -427,7 +427,7 @@ def test_objects_in_a_config_are_shown_as_what_they_were_made_from(tmp_path):
     """
     (folder / "CartPole-v1" / "config.yml").write_text(objects)
     expected = {"of_mapping": {"size": 3, "parts": ["a", "b"]}, "of_sequence": [1, {"x": 2}], "name": "torch.nn.ReLU"}
-    assert read_run(folder).config == expected
+    assert read_record(folder).config == expected
 
 
 def test_what_is_not_known_of_a_run_is_said(tmp_path):
