@@ -1,7 +1,6 @@
 """Environment ids that this package registers in Gymnasium. Importing it registers them.
 
-What it imports stays light: ``sb3-ext envs`` lists ids in less than a second, and an environment's class is loaded when
-one is made.
+Its imports stay light, so that ``sb3-ext envs`` is quick. An environment's class is loaded when one is made.
 """
 
 from __future__ import annotations
@@ -15,14 +14,10 @@ __all__ = ["OUR_IDS", "register_atari", "register_bandit", "register_minatar"]
 
 
 def register_bandit() -> list[str]:
-    """
-    Register ``Bandit-v0``; registering again changes nothing.
-
-    :return: the ids
-    """
+    """Register ``Bandit-v0``, and return the ids."""
     if "Bandit-v0" not in gym.registry:
-        # The best of the default arms gives 100 an episode, the second best 89. Without max_episode_steps: Gymnasium's
-        # time limit would cut a longer `length` without a word.
+        # The best default arm gives 100 per episode, the second best 89. No max_episode_steps: Gymnasium's time limit
+        # would silently cut a longer `length`
         gym.register("Bandit-v0", "sb3_ext.envs.bandit:BanditEnv", reward_threshold=95.0)
     return ["Bandit-v0"]
 

@@ -1,8 +1,8 @@
-"""``Pong-v5``, ``Breakout-v5`` and so on: ale-py's games with sticky actions and no frame-skip of their own.
+"""``Pong-v5``, ``Breakout-v5`` and so on: ale-py's games with sticky actions and without a frame-skip of their own.
 
 ``ALE/Pong-v5`` skips 4 frames inside the environment, and the ``AtariWrapper`` of every Atari config skips 4 again.
-These ids leave the skipping to the wrapper, and keep the sticky actions (0.25) of the v5 protocol (Machado et al.,
-2018), which are what makes parallel environments differ: the emulator itself is deterministic.
+These ids leave the skipping to the wrapper. They keep the sticky actions (0.25) of the v5 protocol (Machado et al.,
+2018), without which parallel environments would be copies: the emulator is deterministic.
 """
 
 from __future__ import annotations
@@ -16,12 +16,7 @@ __all__ = ["register_atari"]
 
 
 def register_atari() -> list[str]:
-    """
-    Register an id without namespace for each of ale-py's games, and the ``_objects`` ids; registering again changes
-    nothing.
-
-    :return: the ids of ale-py's games
-    """
+    """Register an id without namespace for each of ale-py's games, and the ``_objects`` ids. Returns the former."""
     gym.register_envs(ale_py)
     register_objects()
     games = [spec for spec in list(gym.registry.values()) if spec.namespace == "ALE" and spec.version == 5]

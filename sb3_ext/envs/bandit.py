@@ -1,7 +1,7 @@
 """``Bandit-v0``: arms to pull, each with its own mean reward.
 
-The smallest problem that a policy can learn: an algorithm that fails here is broken, and a second is enough to see it.
-With new arms in each episode and ``observe="last"`` it is a test of memory: explore first, then remember the best arm.
+The smallest problem that a policy can learn: an algorithm that fails here is broken, and one second shows it. With new
+arms in each episode and ``observe="last"`` it tests memory: explore first, then remember the best arm.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from sb3_ext.common.arguments import read_number, read_whole
 from sb3_ext.common.names import check_choice
-from sb3_ext.envs.bandit_picture import BanditPicture
+from sb3_ext.envs.bandit_picture import draw_bandit
 from sb3_ext.wrappers.base import report
 
 __all__ = ["BanditEnv"]
@@ -28,11 +28,11 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
     """
     Pull one of the arms at each step; its reward is normally distributed.
 
-    The observation is a constant by default. With ``observe="last"`` it is the last arm (one-hot) and its reward, zeros
-    after a reset: what an agent with memory needs.
+    The observation is a constant by default. With ``observe="last"`` it is the last arm (one-hot) and its reward, or
+    zeros after a reset.
 
-    A step's info has ``mean`` (of the arm that was pulled) and ``regret`` (how much more the best arm's mean is). The
-    end of an episode is a truncation: nothing in the problem ends there.
+    A step's info has the ``mean`` of the arm and the ``regret``: the best arm's mean minus this one's. Episodes end by
+    truncation, since nothing in the problem ends there.
 
     :param n_arms: number of arms; by default as many as ``means`` has, or 10
     :param means: mean reward of each arm; by default evenly from 0 (the first) to 1 (the last)
@@ -42,10 +42,11 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
         copies of the environment; ``"reset"``: new ones for each episode, from the environment's seed
     :param draw_seed: seed of the means that are drawn once
     :param observe: ``"constant"`` or ``"last"``
-    :param render_mode: ``"rgb_array"``, ``"human"`` or ``None``
+    :param render_mode: ``"rgb_array"`` or ``None``; ``gym.make`` also takes ``"human"`` and opens a window
     """
 
-    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 10}  # noqa: RUF012  as in Gymnasium
+    # Gymnasium opens a window for "human"
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  as in Gymnasium
 
     def __init__(
         self,
@@ -84,7 +85,6 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
         else:
             self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
         self.render_mode = render_mode
-        self._picture: BanditPicture | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -101,8 +101,6 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
         if self._draw == "reset":
             self.means = self.np_random.normal(size=self.means.size)
         self._begin()
-        if self.render_mode == "human":
-            self.render()
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -121,8 +119,6 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
         if truncated:
             best_share = self.pulls[self.means.argmax()] / self.pulls.sum()
             report(info, {"env/regret": self.total_regret, "env/best_arm_share": best_share})
-        if self.render_mode == "human":
-            self.render()
         return self._observation(), reward, False, truncated, info
 
     def _observation(self) -> np.ndarray:
@@ -138,34 +134,19 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
         if self.render_mode is None:
             gym.logger.warn('render() does nothing without a render_mode: gym.make("Bandit-v0", render_mode=...)')
             return None
-        if self._picture is None:
-            self._picture = BanditPicture()
         title = (
             f"step {self.pulls.sum()} of {self.length}    return {self.total_reward:.1f}    "
             f"regret {self.total_regret:.1f}"
         )
-        self._picture.draw(self.means, self.stds, self.pulls, self.last_arm, self.last_reward, title)
-        if self.render_mode == "rgb_array":
-            return self._picture.pixels()
-        self._picture.show(self.metadata["render_fps"])
-        return None
-
-    def close(self) -> None:
-        if self._picture is not None:
-            self._picture.close()
-            self._picture = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A window and fonts can't be pickled; they are made again when needed
-        return {**vars(self), "_picture": None}
+        return draw_bandit(self.means, self.stds, self.pulls, self.last_arm, self.last_reward, title)
 
 
-def _read_arms(option: str, written: Any, n_arms: int) -> np.ndarray:
-    """One number for each arm, written as a list or as one for all."""
-    is_list = isinstance(written, (Sequence, np.ndarray)) and not isinstance(written, str)
-    numbers = np.array([read_number(option, number) for number in (written if is_list else [written] * n_arms)])
+def _read_arms(option: str, raw: Any, n_arms: int) -> np.ndarray:
+    """One number for each arm, as a list or as one for all."""
+    is_list = isinstance(raw, (Sequence, np.ndarray)) and not isinstance(raw, str)
+    numbers = np.array([read_number(option, number) for number in (raw if is_list else [raw] * n_arms)])
     if numbers.size != n_arms:
-        raise ValueError(f"{option}={written!r} has {numbers.size} numbers for {n_arms} arms.")
+        raise ValueError(f"{option}={raw!r} has {numbers.size} numbers for {n_arms} arms.")
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{option}={written!r} must be finite.")
+        raise ValueError(f"{option}={raw!r} must be finite.")
     return numbers

@@ -1,8 +1,8 @@
-"""``MinAtar/Breakout-v1`` and so on: the small games of MinAtar (Young and Tian, 2019), when its package is installed.
+"""``MinAtar/Breakout-v1`` and so on: the small games of MinAtar (Young and Tian, 2019), if its package is installed.
 
-The package has environments for Gymnasium of its own, but their observations (booleans, channels last) are no images to
-SB3, a seed does not decide their episodes alone (the last action of the episode before may stick), and their pictures
-are 10 pixels wide. These have the same rules and ids: ``v1`` with the actions that do something, ``v0`` with all six.
+SB3 can't use the package's own Gymnasium environments as images (booleans, channels last), their seed doesn't determine
+an episode (the last action of the previous one may stick), and their pictures are 10 pixels wide. These have the same
+rules and ids: ``v1`` with the actions that have an effect, ``v0`` with all six.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["MinAtarEnv", "register_minatar"]
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 OBSERVATIONS = ("image", "vector")
-_PIXELS_A_CELL = 32
-#: One for each channel; where several have something, the last is seen, as in the package's own pictures
+_PIXELS_PER_CELL = 32
+#: One per channel; the last one is on top, as in the package's own pictures
 _COLOURS = np.array(
     [
         (16, 16, 20),
@@ -36,10 +36,10 @@ _COLOURS = np.array(
 class MinAtarEnv(gym.Env[np.ndarray, np.int64]):
     """
     :param game: one of MinAtar's games
-    :param minimal_actions: only the actions that do something in this game
+    :param minimal_actions: only the actions that have an effect in this game
     :param observe: ``"image"``: 0 and 255, channels first, for ``CnnPolicy`` with ``ImpalaCNN`` (SB3's NatureCNN is
         for larger images); ``"vector"``: 0.0 and 1.0, for ``MlpPolicy``
-    :param sticky_action_prob: how often the action before is repeated
+    :param sticky_action_prob: probability of repeating the previous action
     :param difficulty_ramping: whether games get harder with time
     :param render_mode: ``"rgb_array"`` or ``None``
     """
@@ -58,7 +58,7 @@ class MinAtarEnv(gym.Env[np.ndarray, np.int64]):
         check_choice("game", game, GAMES)
         check_choice("observe", observe, OBSERVATIONS)
         try:
-            minatar = importlib.import_module("minatar")  # untyped, and not always there
+            minatar = importlib.import_module("minatar")  # untyped and optional
         except ImportError as error:
             raise gym.error.DependencyNotInstalled("MinAtar is not installed, run `pip install minatar`") from error
         self._game = minatar.Environment(
@@ -99,15 +99,11 @@ class MinAtarEnv(gym.Env[np.ndarray, np.int64]):
             return None
         state = self._game.state()
         seen = (state * np.arange(1, state.shape[2] + 1)).max(axis=2)
-        return _COLOURS[seen].repeat(_PIXELS_A_CELL, axis=0).repeat(_PIXELS_A_CELL, axis=1)
+        return _COLOURS[seen].repeat(_PIXELS_PER_CELL, axis=0).repeat(_PIXELS_PER_CELL, axis=1)
 
 
 def register_minatar() -> list[str]:
-    """
-    Register an id for each of MinAtar's games, when its package is installed; ids that exist already stay as they are.
-
-    :return: the ids
-    """
+    """Register an id for each of MinAtar's games if its package is installed, and return the ids."""
     if importlib.util.find_spec("minatar") is None:
         return []
     ids = []
@@ -119,7 +115,7 @@ def register_minatar() -> list[str]:
                 gym.register(
                     env_id,
                     "sb3_ext.envs.minatar:MinAtarEnv",
-                    # The games have no end for an agent that makes no mistakes, and evaluation would have none either
+                    # Without mistakes a game never ends, and neither would evaluation
                     max_episode_steps=10_000,
                     kwargs={"game": game, "minimal_actions": minimal_actions},
                 )

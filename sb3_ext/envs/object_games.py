@@ -1,4 +1,4 @@
-"""Where Atari games keep their objects: facts about the 128 bytes of RAM, and the ids that read them.
+"""Where Atari games keep their objects in their 128 bytes of RAM, and the ids that read them.
 
 Each address was checked against the picture (tests/envs/test_objects.py does it again): ``scale`` times the byte plus
 ``offset`` is the pixel at the object's centre, on a screen of 160 x 210 with (0, 0) at the top left.
@@ -19,11 +19,10 @@ SCREEN = (160, 210)
 
 class Axis(NamedTuple):
     """
-    :param offset: pixel at a byte of 0, or always where there is no address
-    :param address: of the byte with the position; ``None`` for an object that stays where it is
-    :param scale: pixels for a difference of 1 in the byte
-    :param low: the byte's lowest value while the object is there
-    :param high: its highest one
+    :param offset: pixel at a byte of 0; without an address, the fixed position
+    :param scale: pixels per step of the byte
+    :param low: lowest byte while the object is there
+    :param high: highest one
     """
 
     offset: float
@@ -34,12 +33,7 @@ class Axis(NamedTuple):
 
 
 class GameObject(NamedTuple):
-    """
-    :param name: what it is
-    :param x: where its horizontal position is
-    :param y: where its vertical position is
-    :param speed: the most pixels a frame that it usually moves: a velocity of 1
-    """
+    """:param speed: usual top speed in pixels per frame, a velocity of 1"""
 
     name: str
     x: Axis
@@ -51,14 +45,12 @@ class GameObject(NamedTuple):
 class ObjectGame:
     """
     :param rom: ale-py's name of the game
-    :param objects: the objects
-    :param relative: pairs of objects, of which the second one's place as seen from the first is worth knowing
-    :param reach: distance in pixels that counts as far for these pairs: beyond it they say little more than the sign
-    :param bits: address and bit of objects in a formation, which are there or not; named ``formation``
-    :param formation: name of the objects in a formation
+    :param relative: pairs of objects; the position of the second relative to the first is worth knowing
+    :param reach: distance in pixels that counts as far for these pairs
+    :param bits: address and bit of each object in a formation, named ``formation``
     :param swap: an address, and pairs of addresses that change places while its byte is 1
     :param fire_reset: the game waits for the fire button at the start of each life
-    :param threshold: score from which on the game counts as solved, with sticky actions and without
+    :param threshold: score at which the game counts as solved, with sticky actions and without
     """
 
     rom: str
@@ -157,12 +149,10 @@ OBJECT_GAMES = {
 
 def register_objects() -> list[str]:
     """
-    Register ``Pong-v5_objects`` (sticky actions, as the v5 protocol has them), ``PongDeterministic-v5_objects``
-    (without) and so on; registering again changes nothing.
+    Register ``Pong-v5_objects`` (sticky actions, as in the v5 protocol), ``PongDeterministic-v5_objects`` and so on,
+    and return the ids.
 
     Gymnasium takes such an id for a name without version.
-
-    :return: the ids
     """
     ids = []
     for name, game in OBJECT_GAMES.items():

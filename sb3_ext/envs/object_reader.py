@@ -1,6 +1,6 @@
-"""From the bytes of an Atari game's RAM to numbers in [-1, 1]: where its objects are and how they move.
+"""Turns the bytes of an Atari game's RAM into numbers in [-1, 1]: where its objects are and how they move.
 
-Plain Python: for a handful of objects, NumPy's calls would take several times as long as what they compute.
+Plain Python: for a few objects, calling NumPy takes several times longer.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from sb3_ext.envs.object_games import SCREEN, Axis, ObjectGame
 
 __all__ = ["ObjectReader"]
 
-#: What is read of each object, and what it is when the object is not there
+#: Features of each object
 _FEATURES = ("x", "y", "vx", "vy", "there")
 _NOT_THERE = (0.0, 0.0, 0.0, 0.0, 0.0)
-#: As many times the usual top speed are no movement
+#: Beyond this multiple of the usual top speed, an object has jumped
 _JUMP = 2
 
 _Place = tuple[float, float]
@@ -24,11 +24,10 @@ _Place = tuple[float, float]
 
 class ObjectReader:
     """
-    Remembers the places of the step before, of which velocities are made: each game needs a reader of its own.
+    Remembers the previous positions to compute velocities, so each game needs its own reader.
 
-    :param game: where the game keeps its objects
-    :param frames: frames from one step to the next, at most
-    :param relative: whether to read where objects are as seen from others
+    :param frames: most frames between two steps
+    :param relative: whether to read positions relative to other objects
     """
 
     def __init__(self, game: ObjectGame, frames: int, relative: bool) -> None:
@@ -54,14 +53,11 @@ class ObjectReader:
         self.forget()
 
     def forget(self) -> None:
-        """A new episode starts: nothing has moved yet."""
+        """Call at the start of an episode."""
         self._last: list[_Place | None] = [None] * len(self._names)
 
     def read(self, ram: np.ndarray, out: np.ndarray) -> None:
-        """
-        :param ram: the game's RAM
-        :param out: its first numbers become the features
-        """
+        """Write the features to the first numbers of ``out``."""
         places = self._places(ram)
         numbers: list[float] = []
         for place, last, top_speed in zip(places, self._last, self._top_speeds, strict=True):
@@ -87,10 +83,7 @@ class ObjectReader:
         self._last = places
 
     def positions(self, ram: np.ndarray) -> dict[str, _Place]:
-        """
-        :param ram: the game's RAM
-        :return: the pixel at the centre of each object that is there
-        """
+        """The pixel at the centre of each object that is there."""
         places = zip(self._names, self._places(ram), strict=True)
         return {name: place for name, place in places if place is not None}
 
@@ -105,14 +98,14 @@ class ObjectReader:
 
 
 def _limited(vx: float, vy: float) -> tuple[float, float]:
-    """What is much too fast is no movement: the game has put the object elsewhere, or another one in its place."""
+    """Far too fast is not a movement: the game moved the object elsewhere, or replaced it."""
     if max(abs(vx), abs(vy)) > _JUMP:
         return 0.0, 0.0
     return max(-1.0, min(1.0, vx)), max(-1.0, min(1.0, vy))
 
 
 def _pixels(axis: Axis, size: int) -> list[float | None]:
-    """The pixel for each value of the byte; ``None`` for those with which the object is not there or off the screen."""
+    """The pixel for each value of the byte; ``None`` if the object is not there or off the screen."""
     pixels: list[float | None] = []
     for value in range(256):
         pixel = axis.offset if axis.address is None else axis.offset + axis.scale * value

@@ -17,24 +17,24 @@ from sb3_ext.envs.object_reader import ObjectReader
 
 __all__ = ["AtariObjectsEnv"]
 
-_FRAMES_A_SECOND = 60
+_FRAMES_PER_SECOND = 60
 
 
 class AtariObjectsEnv(AtariEnv):
     """
-    The game, its actions, rewards and episodes are those of ale-py; an observation is a vector of numbers in [-1, 1].
+    The game, its actions, rewards and episodes are those of ale-py. The observation is a vector of numbers in [-1, 1].
 
-    Of each object it has five: its place (x, y), its movement since the last step (vx, vy), and whether it is there. An
-    object that is not there has only zeros; one that has just appeared, or that the game has put elsewhere, has no
-    movement. ``feature_names`` names all numbers.
+    Each object has five: its position (x, y), its movement since the last step (vx, vy), and whether it is there. All
+    are zero for an object that is not there. One that has just appeared or jumped has no movement. ``feature_names``
+    names all numbers.
 
     :param game: one of ``OBJECT_GAMES``
-    :param frameskip: frames that an action lasts, or the lowest and one more than the highest number of them
-    :param previous_action: whether an observation has the last action, a number for each possible one
-    :param relative: whether an observation has where certain objects are as seen from others (the ball from the
-        paddle), finest where they are near
-    :param noop_max: an episode starts after a random number of frames without action, this one at most
-    :param fire_reset: whether fire is pressed at the start of each life; ``None``: in games that wait for it
+    :param frameskip: frames per action, or the range they are drawn from, without its end
+    :param previous_action: add the last action, one-hot
+    :param relative: add the positions of some objects relative to others (the ball to the paddle), finest when they are
+        near
+    :param noop_max: most random frames without action at the start of an episode
+    :param fire_reset: press fire at the start of each life; ``None``: in games that wait for it
     """
 
     @extends(AtariEnv.__init__, without=("obs_type", "continuous", "continuous_action_threshold", "sound_obs"))
@@ -64,7 +64,7 @@ class AtariObjectsEnv(AtariEnv):
         EzPickle.__init__(self, game=game, frameskip=frameskip, **own, **kwargs)
         self._noop_max = noop_max
         self._longest_skip = frameskip if isinstance(frameskip, int) else frameskip[1] - 1
-        self.metadata = {**self.metadata, "render_fps": max(_FRAMES_A_SECOND // self._longest_skip, 1)}
+        self.metadata = {**self.metadata, "render_fps": max(_FRAMES_PER_SECOND // self._longest_skip, 1)}
         self._reader = ObjectReader(layout, self._longest_skip, read_flag("relative", relative))
         actions = [f"last action {name}" for name in self.get_action_meanings()] if self._has_previous_action else []
         self.feature_names = (*self._reader.feature_names, *actions)
@@ -93,9 +93,7 @@ class AtariObjectsEnv(AtariEnv):
         return self._observe(ram, int(action)), reward, terminated, truncated, info
 
     def positions(self) -> dict[str, tuple[float, float]]:
-        """
-        :return: the pixel at the centre of each object that is there
-        """
+        """The pixel at the centre of each object that is there."""
         return self._reader.positions(self.ale.getRAM())
 
     def _observe(self, ram: np.ndarray, last_action: int | None = None) -> np.ndarray:
