@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_ext.callbacks.nested import all_of
 from sb3_ext.common.model_file import callback_state
 from sb3_ext.wrappers.curriculum.env import STAGE_KEY
-from sb3_ext.wrappers.curriculum.options import CurriculumConfig, Stage, read_curriculum
+from sb3_ext.wrappers.curriculum.options import CurriculumOptions, Stage, read_curriculum
 
 __all__ = ["Curriculum", "CurriculumProgress"]
 
@@ -114,30 +114,30 @@ class Curriculum(BaseCallback):
     Logs ``curriculum/stage`` (from 1 on), ``curriculum/stage_steps`` and ``curriculum/score``.
 
     :param curriculum: the stages, read already or as a config has them. The environments must have them too, see
-        ``CurriculumConfig.wrap``
+        ``CurriculumOptions.wrap``
     :param verbose: 1 tells when the stage changes
     """
 
-    def __init__(self, curriculum: CurriculumConfig | Mapping[str, Any], verbose: int = 0) -> None:
+    def __init__(self, curriculum: CurriculumOptions | Mapping[str, Any], verbose: int = 0) -> None:
         super().__init__(verbose)
-        self.config = read_curriculum(curriculum)
+        self.options = read_curriculum(curriculum)
         self.progress = CurriculumProgress()
 
     @property
     def stage(self) -> Stage:
         """The stage that the training is in."""
-        return self.config.stages[self.progress.stage]
+        return self.options.stages[self.progress.stage]
 
     def _on_training_start(self) -> None:
         self._check_envs()
-        self.progress = CurriculumProgress.restored(callback_state(self.model).get("curriculum"), self.config.stages)
+        self.progress = CurriculumProgress.restored(callback_state(self.model).get("curriculum"), self.options.stages)
         self._keep_progress()
         self._set_stage()
         self._start_over_in_stage()
         self._warn_if_too_short()
         if self.verbose >= 1 and self.progress.stage_steps + self.progress.stage > 0:
             print(
-                f"Curriculum: goes on in stage {self.progress.stage + 1} of {len(self.config.stages)}, "
+                f"Curriculum: goes on in stage {self.progress.stage + 1} of {len(self.options.stages)}, "
                 f"{self.stage.name!r}, after {self.progress.stage_steps:,} steps in it"
             )
 
@@ -161,13 +161,13 @@ class Curriculum(BaseCallback):
     def _move(self, by: int, reason: str) -> None:
         left, steps = self.stage, self.progress.stage_steps
         stage = self.progress.stage + by
-        self.progress = CurriculumProgress(stage, self.config.stages[stage].name)
+        self.progress = CurriculumProgress(stage, self.options.stages[stage].name)
         self._keep_progress()
         self._set_stage()
         if self.verbose >= 1:
             direction = "on" if by > 0 else "back"
             print(
-                f"Curriculum: {direction} to stage {stage + 1} of {len(self.config.stages)}, {self.stage.name!r}, at "
+                f"Curriculum: {direction} to stage {stage + 1} of {len(self.options.stages)}, {self.stage.name!r}, at "
                 f"{self.num_timesteps:,} steps: {reason} in {left.name!r} ({steps:,} steps)"
             )
 
@@ -177,7 +177,7 @@ class Curriculum(BaseCallback):
 
     def _set_stage(self) -> None:
         self.training_env.env_method("set_stage", self.progress.stage)
-        if self.config.eval_stage == "current":
+        if self.options.eval_stage == "current":
             for env in self._eval_envs():
                 env.env_method("set_stage", self.progress.stage)
 
@@ -190,7 +190,7 @@ class Curriculum(BaseCallback):
     def _check_envs(self) -> None:
         if not self.training_env.has_attr("stage"):
             raise ValueError(
-                "The environments have no stages: give CurriculumConfig.wrap to make_vec_env as its wrapper_class, or "
+                "The environments have no stages: give CurriculumOptions.wrap to make_vec_env as its wrapper_class, or "
                 "write the curriculum under ext: in a config of RL Zoo."
             )
 
@@ -207,8 +207,8 @@ class Curriculum(BaseCallback):
     def _warn_if_too_short(self) -> None:
         """Stages with conditions on scores may be over soon; those that only count steps are not."""
         needed = -self.progress.stage_steps
-        for stage in self.config.stages[self.progress.stage : -1]:
-            assert stage.next is not None, "read_curriculum() sees to it"
+        for stage in self.options.stages[self.progress.stage : -1]:
+            assert stage.next is not None, "CurriculumOptions checks it"
             if stage.next.score is None and stage.next.plateau is None:
                 needed += stage.next.steps or 0
         left = self.model._total_timesteps - self.model.num_timesteps

@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
+from pydantic import Field, PlainValidator
 
-__all__ = ["EnvVariant", "check_same_spaces", "read_variant"]
+from sb3_ext.common.options import KeyValues, Options
+
+__all__ = ["EnvVariant", "check_same_spaces"]
 
 
-@dataclass(frozen=True)
-class EnvVariant:
+def _find_spec(raw: Any) -> EnvSpec | None:
+    if raw is None or isinstance(raw, EnvSpec):
+        return raw
+    try:
+        # Not by the process that makes it: one that was started afresh knows no ids but Gymnasium's own
+        return gym.spec(raw)
+    except (gym.error.Error, AttributeError, TypeError, ImportError) as error:
+        raise ValueError(f"is not an id of an environment: {error}") from None
+
+
+class EnvVariant(Options):
     """
     Arguments go over those of the environment whose place it takes, unless it has another id: then they stand alone.
 
-    :param spec: another environment than the one whose place it takes
+    :param env: id of another environment than the one whose place it takes
     :param env_kwargs: arguments for its constructor
     """
 
-    spec: EnvSpec | None = None
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    env: Annotated[EnvSpec | None, PlainValidator(_find_spec)] = None
+    env_kwargs: KeyValues = Field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
         """Whether it is the environment whose place it takes, unchanged."""
-        return self.spec is None and not self.env_kwargs
+        return self.env is None and not self.env_kwargs
 
     @property
-    def name(self) -> str:
+    def label(self) -> str:
         """Its id and arguments, in a form that goes into the name of a metric; empty when it is plain."""
         arguments = [f"{key}={value}" for key, value in self.env_kwargs.items()]
-        return ",".join([*([] if self.spec is None else [self.spec.id]), *arguments])
+        return ",".join([*([] if self.env is None else [self.env.id]), *arguments])
 
-    def make(self, base: gym.Env) -> gym.Env:
+    def make_env(self, base: gym.Env) -> gym.Env:
         """
         :param base: the environment whose place it takes
         :raises ValueError: when it can't be made, or has other spaces
         """
         try:
-            env = self._make(base.spec, base.render_mode)
+            env = self._make_env(base.spec, base.render_mode)
         except Exception as error:
             raise ValueError(f"it can't be made: {error}") from error
         try:
@@ -51,34 +61,15 @@ class EnvVariant:
             raise
         return env
 
-    def _make(self, base: EnvSpec | None, render_mode: str | None) -> gym.Env:
+    def _make_env(self, base: EnvSpec | None, render_mode: str | None) -> gym.Env:
         kwargs = dict(self.env_kwargs)
-        if self.spec is not None and (base is None or self.spec.id != base.id):
+        if self.env is not None and (base is None or self.env.id != base.id):
             if render_mode is not None:
                 kwargs.setdefault("render_mode", render_mode)
-            return self.spec.make(**kwargs)
+            return self.env.make(**kwargs)
         if base is None:
             raise ValueError("the environment was not made by gym.make, so it can't be made again with other arguments")
         return base.make(**kwargs)
-
-
-def read_variant(where: str, written: Mapping[str, Any]) -> EnvVariant:
-    """
-    :param where: what has it, for errors
-    :param written: ``env`` and ``env_kwargs`` are read, both optional
-    :raises ValueError: when there is no such environment
-    """
-    env_id, env_kwargs = written.get("env"), written.get("env_kwargs")
-    if env_kwargs is not None and not isinstance(env_kwargs, Mapping):
-        raise ValueError(f"{where}: env_kwargs: {env_kwargs!r} must be keys with values, such as {{gravity: -8}}.")
-    spec = None
-    if env_id is not None:
-        try:
-            # Not by the process that makes it: one that was started afresh knows no ids but Gymnasium's own
-            spec = gym.spec(env_id)
-        except (gym.error.Error, AttributeError, TypeError, ImportError) as error:
-            raise ValueError(f"{where}: env: {env_id!r} is not an id of an environment: {error}") from None
-    return EnvVariant(spec, dict(env_kwargs or {}))
 
 
 def check_same_spaces(env: gym.Env, base: gym.Env) -> None:

@@ -13,23 +13,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, SupportsFloat
+from typing import Annotated, Any, SupportsFloat
 
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.common.names import check_keywords
-from sb3_ext.common.option_readers import may_be_none, read_number, read_whole
+from sb3_ext.common.options import Count, Items, Number, Options, read_options
 from sb3_ext.wrappers.base import report
-from sb3_ext.wrappers.env_variants import EnvVariant, read_variant
+from sb3_ext.wrappers.env_variants import EnvVariant
 
 __all__ = [
     "Member",
     "MemberEnv",
+    "Members",
     "check_members",
     "member_fns",
     "members_of_envs",
@@ -40,22 +40,58 @@ __all__ = [
 
 #: SB3's logger cuts long names of metrics, and stops a training when two are the same then
 _LONGEST_NAME = 24
-_MEMBER_KEYS = ("name", "env", "env_kwargs", "count", "weight")
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(EnvVariant):
     """
-    :param name: what to call it in metrics
-    :param variant: its environment
-    :param count: how many of the environments are of this kind
-    :param weight: which share of the environments, where no counts are given
+    One of the environments that are trained in at once.
+
+    :param name: its name in metrics; by default its id and arguments, or its number
+    :param count: number of environments of this kind
+    :param weight: relative number of environments, where no counts are given
     """
 
-    name: str
-    variant: EnvVariant = field(default_factory=EnvVariant)
-    count: int | None = None
-    weight: float = 1.0
+    name: Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_NAME)] = ""
+    count: Count | None = None
+    weight: Annotated[Number, Field(gt=0)] = 1.0
+
+    @model_validator(mode="after")
+    def _check(self) -> Member:
+        if {"count", "weight"} <= self.model_fields_set:
+            raise ValueError("count and weight can't be given both")
+        return self
+
+
+def _complete_members(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    labels = [member.label if 0 < len(member.label) <= _LONGEST_NAME else "" for member in members]
+    names = [member.name or labels[index] or f"{index + 1}" for index, member in enumerate(members)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} is the name of two: give each a name of its own")
+    counted = [member.count is not None for member in members]
+    if any(counted) and not all(counted):
+        raise ValueError(f"{names[counted.index(False)]!r} has no count: give one to all of them, or to none")
+    return tuple(member.model_copy(update={"name": name}) for member, name in zip(members, names, strict=True))
+
+
+Members = Annotated[Items[Member], Field(min_length=1), AfterValidator(_complete_members)]
+
+
+class MixedOptions(Options):
+    """
+    :param members: environments that are trained in at once
+    """
+
+    members: Members
+
+
+def read_members(raw: Any) -> tuple[Member, ...]:
+    """
+    :param raw: a list, as under ``members`` in a config
+    :raises TypeError: when keys are unknown
+    :raises ValueError: when values are not allowed
+    """
+    return read_options(MixedOptions, {"members": raw}, "ext").members
 
 
 class MemberEnv(gym.Wrapper, RecordConstructorArgs):
@@ -77,44 +113,6 @@ class MemberEnv(gym.Wrapper, RecordConstructorArgs):
             episode = info["episode"]
             report(info, {f"member/{self.member}/score": episode["r"], f"member/{self.member}/length": episode["l"]})
         return observation, reward, terminated, truncated, info
-
-
-def read_members(written: Any) -> tuple[Member, ...]:
-    """
-    :param written: what a config has under ``members``
-    :raises TypeError: when a key is not known
-    :raises ValueError: when a value is not possible
-    """
-    if isinstance(written, (str, Mapping)) or not isinstance(written, Sequence) or not written:
-        raise ValueError(f"members: {written!r} must be a list, such as [{{env_kwargs: {{gravity: -8}}}}, …].")
-    members = [_read_member(index, member) for index, member in enumerate(written)]
-    names = [member.name for member in members]
-    for index, name in enumerate(names):
-        if names.index(name) != index:
-            raise ValueError(f"members: {name!r} is the name of two: give each a name of its own.")
-    counted = [member.count is not None for member in members]
-    if any(counted) and not all(counted):
-        raise ValueError(f"members: {names[counted.index(False)]!r} has no count: give one to all of them, or to none.")
-    return tuple(members)
-
-
-def _read_member(index: int, written: Any) -> Member:
-    where = f"members: {index + 1}"
-    if not isinstance(written, Mapping):
-        raise ValueError(f"{where}: {written!r} must be keys with values, such as {{env_kwargs: {{gravity: -8}}}}.")
-    check_keywords(f"{where}:", written, _MEMBER_KEYS)
-    variant = read_variant(where, written)
-    default = variant.name if 0 < len(variant.name) <= _LONGEST_NAME else f"{index + 1}"
-    name = written.get("name", default)
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
-        raise ValueError(f"{where}: name: {name!r} must be a text of at most {_LONGEST_NAME} characters.")
-    if "count" in written and "weight" in written:
-        raise ValueError(f"{where}: count and weight can't be given both.")
-    count = may_be_none(read_whole)(f"{where}: count", written.get("count"))
-    weight = read_number(f"{where}: weight", written.get("weight", 1.0))
-    if not 0 < weight < float("inf"):
-        raise ValueError(f"{where}: weight: {written['weight']!r} must be a number above 0.")
-    return Member(name, variant, count, weight)
 
 
 def members_of_envs(members: Sequence[Member], n_envs: int) -> list[Member]:
@@ -152,7 +150,7 @@ def once_each(members: Sequence[Member]) -> tuple[Member, ...]:
     :param members: the members
     :return: the same with equal shares, for evaluation: the mean score is then the mean over the members
     """
-    return tuple(replace(member, count=None, weight=1.0) for member in members)
+    return tuple(member.model_copy(update={"count": None, "weight": 1.0}) for member in members)
 
 
 def check_members(members: Sequence[Member], make_env: Callable[[], gym.Env]) -> None:
@@ -164,7 +162,7 @@ def check_members(members: Sequence[Member], make_env: Callable[[], gym.Env]) ->
     base = make_env()
     try:
         for member in members:
-            if not member.variant.is_plain:
+            if not member.is_plain:
                 _make(member, base).close()
     finally:
         base.close()
@@ -226,7 +224,7 @@ def _make_monitored(
     member: Member,
 ) -> gym.Env:
     env = make_env()
-    if not member.variant.is_plain:
+    if not member.is_plain:
         base, env = env, _make(member, env)
         base.close()
     if seed is not None:
@@ -238,6 +236,6 @@ def _make_monitored(
 
 def _make(member: Member, base: gym.Env) -> gym.Env:
     try:
-        return member.variant.make(base)
+        return member.make_env(base)
     except ValueError as error:
         raise ValueError(f"members: {member.name!r}: {error}") from error

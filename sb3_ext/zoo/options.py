@@ -16,7 +16,7 @@ from sb3_ext.callbacks.tracking.options import TrackingOptions
 from sb3_ext.common.names import check_choice, check_keywords
 from sb3_ext.common.options import read_switch
 from sb3_ext.vec_env.mixed import Member, read_members
-from sb3_ext.wrappers.curriculum.options import CurriculumConfig, read_curriculum
+from sb3_ext.wrappers.curriculum.options import CurriculumOptions, read_curriculum
 
 __all__ = ["ExtOptions", "read_options"]
 
@@ -45,7 +45,7 @@ class ExtOptions:
     native: bool = True
     vec_env: str = "auto"
     threads: int | str = "auto"
-    curriculum: CurriculumConfig | None = None
+    curriculum: CurriculumOptions | None = None
     members: tuple[Member, ...] = ()
     metrics: MetricsOptions | None = None
     table: TableOptions | None = None

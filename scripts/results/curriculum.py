@@ -30,7 +30,7 @@ from sb3_ext.callbacks.curriculum import Curriculum
 from sb3_ext.common.model_file import callback_state
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.vec_env.mixed import member_fns, members_of_envs, read_members
-from sb3_ext.wrappers.curriculum.options import CurriculumConfig, read_curriculum
+from sb3_ext.wrappers.curriculum.options import CurriculumOptions, read_curriculum
 
 ENV = "LunarLander-v3"
 WINDS = (0.0, 5.0, 10.0, 15.0, 20.0)
@@ -76,7 +76,7 @@ in_storm = partial(gym.make, ENV, **STORM)
 MEMBERS = read_members([{"name": f"wind {power:g}", "env_kwargs": wind(power)} for power in WINDS])
 
 
-def curriculum(score: float, stage_steps: int) -> CurriculumConfig:
+def curriculum(score: float, stage_steps: int) -> CurriculumOptions:
     """
     :param score: with which a stage is over
     :param stage_steps: after how many timesteps it is over anyway
@@ -152,7 +152,7 @@ def storm_steps(run: Run, model: PPOExt) -> float:
     return model.num_timesteps
 
 
-def make_env(run: Run, n_envs: int, config: CurriculumConfig) -> VecEnv:
+def make_env(run: Run, n_envs: int, config: CurriculumOptions) -> VecEnv:
     if run.variant != VARIANTS[2]:
         wrap = config.wrap if run.variant == VARIANTS[1] else None
         return make_vec_env(in_storm, n_envs, seed=run.seed, wrapper_class=wrap)

@@ -24,18 +24,18 @@ ROLLOUT = 16
 @pytest.mark.parametrize(
     ("stage", "progress", "expected"),
     [
-        (Stage("", window=2, next=Next(score=5)), {"scores": [4, 6]}, 1),
-        (Stage("", window=2, next=Next(score=5)), {"scores": [4, 5]}, None),
-        (Stage("", window=3, next=Next(score=5)), {"scores": [9, 9]}, None),
-        (Stage("", next=Next(steps=100)), {"stage_steps": 100}, 1),
-        (Stage("", next=Next(steps=100)), {"stage_steps": 99}, None),
-        (Stage("", window=1, next=Next(score=5, steps=9)), {"scores": [5]}, 1),
-        (Stage("", window=1, next=Next(score=5, steps=9)), {"scores": [4], "stage_steps": 9}, 1),
-        (Stage("", window=1, back=Back(0, 50)), {"scores": [-1], "stage_steps": 50}, -1),
-        (Stage("", window=1, back=Back(0, 50)), {"scores": [-1], "stage_steps": 49}, None),
-        (Stage("", window=1, back=Back(0, 50)), {"scores": [0], "stage_steps": 50}, None),
-        (Stage("", window=2, back=Back(0)), {"scores": [-1], "stage_steps": 50}, None),
-        (Stage(""), {"scores": [9], "stage_steps": 10**9}, None),
+        (Stage(name="s", window=2, next=Next(score=5)), {"scores": [4, 6]}, 1),
+        (Stage(name="s", window=2, next=Next(score=5)), {"scores": [4, 5]}, None),
+        (Stage(name="s", window=3, next=Next(score=5)), {"scores": [9, 9]}, None),
+        (Stage(name="s", next=Next(steps=100)), {"stage_steps": 100}, 1),
+        (Stage(name="s", next=Next(steps=100)), {"stage_steps": 99}, None),
+        (Stage(name="s", window=1, next=Next(score=5, steps=9)), {"scores": [5]}, 1),
+        (Stage(name="s", window=1, next=Next(score=5, steps=9)), {"scores": [4], "stage_steps": 9}, 1),
+        (Stage(name="s", window=1, back=Back(score_below=0, min_steps=50)), {"scores": [-1], "stage_steps": 50}, -1),
+        (Stage(name="s", window=1, back=Back(score_below=0, min_steps=50)), {"scores": [-1], "stage_steps": 49}, None),
+        (Stage(name="s", window=1, back=Back(score_below=0, min_steps=50)), {"scores": [0], "stage_steps": 50}, None),
+        (Stage(name="s", window=2, back=Back(score_below=0)), {"scores": [-1], "stage_steps": 50}, None),
+        (Stage(name="s"), {"scores": [9], "stage_steps": 10**9}, None),
     ],
 )
 def test_a_condition_decides(stage, progress, expected):
@@ -44,7 +44,7 @@ def test_a_condition_decides(stage, progress, expected):
 
 
 def test_a_plateau_is_when_the_score_stays_within_the_smallest_improvement_that_counts():
-    stage = Stage("", window=2, next=Next(plateau=Plateau(steps=100, min_improvement=1.0)))
+    stage = Stage(name="s", window=2, next=Next(plateau=Plateau(steps=100, min_improvement=1.0)))
     progress = CurriculumProgress()
 
     def at(steps, score):
@@ -241,12 +241,12 @@ def test_evaluation_means_the_last_stage_unless_it_is_to_follow(tmp_path, eval_s
 def test_rl_zoo_makes_it_from_what_a_config_would_have():
     config = config_of(*LEVELS)
     (callback,) = get_callback_list({"callback": [config.callback_entry(verbose=1)]})
-    assert isinstance(callback, Curriculum) and callback.config is config and callback.verbose == 1
+    assert isinstance(callback, Curriculum) and callback.options is config and callback.verbose == 1
 
 
 def test_environments_without_stages_are_told():
     model = make_model(make_vec_env(LEVEL_ENV, 2))
-    with pytest.raises(ValueError, match=r"give CurriculumConfig\.wrap to make_vec_env"):
+    with pytest.raises(ValueError, match=r"give CurriculumOptions\.wrap to make_vec_env"):
         learn(model, config_of(*LEVELS), 1)
 
 

@@ -14,11 +14,11 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 
 from sb3_ext.wrappers.base import insert_below_monitor, wrappers_of
-from sb3_ext.wrappers.curriculum.options import CurriculumConfig, Stage, read_curriculum
-from sb3_ext.wrappers.env_variants import EnvVariant
+from sb3_ext.wrappers.curriculum.options import CurriculumOptions, Stage, read_curriculum
 from sb3_ext.wrappers.randomization.attribute_path import AttributePath
 
 __all__ = ["STAGE_KEY", "CurriculumEnv", "StageStart", "wrap_in_curriculum"]
@@ -30,7 +30,7 @@ _STREAM = zlib.crc32(b"curriculum")
 
 def wrap_in_curriculum(
     env: gym.Env,
-    curriculum: CurriculumConfig | Mapping[str, Any],
+    curriculum: CurriculumOptions | Mapping[str, Any],
     env_wrapper: Callable[[gym.Env], gym.Env] | None = None,
     stage: int = 0,
 ) -> gym.Env:
@@ -42,14 +42,14 @@ def wrap_in_curriculum(
     :return: the environment; its method ``set_stage`` changes the stage
     :raises ValueError: when a stage's environment can't be made or has other spaces
     """
-    config = read_curriculum(curriculum)
+    options = read_curriculum(curriculum)
     key = repr(env.spec)
-    env = insert_below_monitor(env, lambda inner: CurriculumEnv(inner, config, stage))
+    env = insert_below_monitor(env, lambda inner: CurriculumEnv(inner, options, stage))
     env = StageStart(env if env_wrapper is None else env_wrapper(env))
-    if key not in config.checked:
+    if key not in options.checked:
         # A mistake in the last stage shouldn't wait until a training is there
         env.curriculum_env.check_stages()
-        config.checked.add(key)
+        options.checked.add(key)
     env.curriculum_env.enter_stage()
     return env
 
@@ -65,7 +65,7 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
     :param stage: the one to begin with
     """
 
-    def __init__(self, env: gym.Env, curriculum: CurriculumConfig | Mapping[str, Any], stage: int = 0) -> None:
+    def __init__(self, env: gym.Env, curriculum: CurriculumOptions | Mapping[str, Any], stage: int = 0) -> None:
         RecordConstructorArgs.__init__(self, curriculum=curriculum, stage=stage)
         gym.Wrapper.__init__(self, env)
         self._stages = read_curriculum(curriculum).stages
@@ -74,7 +74,7 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
         #: No step was taken since the last reset, or the episode is over
         self.idle = True
         self._base: gym.Env | None = None
-        self._variant = EnvVariant()
+        self._variant: tuple[EnvSpec | None, dict[str, Any]] = (None, {})
         self._stage: int | None = None
         self._originals: list[tuple[AttributePath, Any]] = []
         self._needs_seed = False
@@ -119,7 +119,7 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
         stage = self._stages[self._wanted]
         try:
             self._restore_attributes()
-            self._change_env(stage.variant)
+            self._change_env(stage)
             self._set_attributes(stage)
         except (AttributeError, ValueError, TypeError) as error:
             raise ValueError(f"curriculum: stage {self._wanted + 1} ({stage.name!r}): {error}") from error
@@ -146,12 +146,13 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
         if self._base is not None and self._base is not self.env:
             self._base.close()
 
-    def _change_env(self, variant: EnvVariant) -> None:
+    def _change_env(self, stage: Stage) -> None:
+        variant = (stage.env, stage.env_kwargs)
         if variant == self._variant:
             return
         # Only now: wrappers may have changed what is below them since the constructor
         base = self.env if self._base is None else self._base
-        env = base if variant.is_plain else variant.make(base)
+        env = base if stage.is_plain else stage.make_env(base)
         if self.env is not base:
             self.env.close()
         self._base, self.env, self._variant = base, env, variant

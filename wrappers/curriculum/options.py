@@ -1,4 +1,4 @@
-"""What a curriculum is, as it is written in a config: stages, and when to go from one to the next or back.
+"""What a curriculum is: stages, and when to go from one to the next or back.
 
 curriculum:
   window: 100                          # episodes that a score is the mean of
@@ -17,101 +17,122 @@ curriculum:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import gymnasium as gym
+from pydantic import Field, PrivateAttr, model_validator
 
-from sb3_ext.common.names import check_choice, check_keywords
-from sb3_ext.common.option_readers import read_finite, read_mapping, read_whole
-from sb3_ext.wrappers.env_variants import EnvVariant, read_variant
+from sb3_ext.common.options import Count, Integer, Items, KeyValues, Number, Options, Text, read_options
+from sb3_ext.wrappers.env_variants import EnvVariant
 
-__all__ = ["Back", "CurriculumConfig", "Next", "Plateau", "Stage", "read_curriculum"]
-
-EVAL_STAGES = ("last", "current")
-_STAGE_KEYS = ("name", "env", "env_kwargs", "attributes", "calls", "reset_options", "window", "next", "back")
+__all__ = ["Back", "CurriculumOptions", "Next", "Plateau", "Stage", "read_curriculum"]
 
 
-@dataclass(frozen=True)
-class Plateau:
+class Plateau(Options):
     """
-    :param steps: for how many timesteps the score did not improve
-    :param min_improvement: by how much it must, to count
+    :param steps: timesteps without an improvement of the score
+    :param min_improvement: by how much the score must rise to count as improved
     """
 
-    steps: int
-    min_improvement: float = 0.0
+    steps: Count
+    min_improvement: Annotated[Number, Field(ge=0)] = 0.0
 
 
-@dataclass(frozen=True)
-class Next:
+class Next(Options):
     """
     When to move on: any of these is enough.
 
-    :param score: mean raw reward of the last episodes, from which on
+    :param score: mean raw reward of the last episodes to reach
     :param steps: timesteps in the stage
-    :param plateau: the score doesn't improve any more
+    :param plateau: the score no longer improves
     """
 
-    score: float | None = None
-    steps: int | None = None
+    score: Number | None = None
+    steps: Count | None = None
     plateau: Plateau | None = None
 
+    @model_validator(mode="after")
+    def _check(self) -> Next:
+        if self.score is None and self.steps is None and self.plateau is None:
+            raise ValueError("it is empty, and needs score, steps or plateau")
+        return self
 
-@dataclass(frozen=True)
-class Back:
+
+class Back(Options):
     """
     When to go back.
 
-    :param score_below: mean raw reward of the last episodes, below which
-    :param min_steps: timesteps in the stage before it may
+    :param score_below: mean raw reward of the last episodes below which it goes back
+    :param min_steps: timesteps in the stage before that
     """
 
-    score_below: float
-    min_steps: int = 0
+    score_below: Number
+    min_steps: Annotated[Integer, Field(ge=0)] = 0
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(EnvVariant):
     """
-    :param name: what to call it
-    :param variant: its environment
+    A stage of a curriculum, which may be played in another environment.
+
+    :param name: of the stage
     :param attributes: path to an attribute of the environment or of a wrapper: its value
-    :param calls: path to a method of the environment or of a wrapper: what it is called with when the stage begins
+    :param calls: path to a method of the environment or of a wrapper: its argument when the stage begins
     :param reset_options: options for each reset
-    :param window: episodes that a score is the mean of
+    :param window: number of episodes in the mean score
     :param next: when to move on
     :param back: when to go back
     """
 
-    name: str
-    variant: EnvVariant = field(default_factory=EnvVariant)
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    calls: Mapping[str, Any] = field(default_factory=dict)
-    reset_options: Mapping[str, Any] = field(default_factory=dict)
-    window: int = 100
+    name: Text
+    attributes: KeyValues = Field(default_factory=dict)
+    calls: KeyValues = Field(default_factory=dict)
+    reset_options: KeyValues = Field(default_factory=dict)
+    window: Count = 100
     next: Next | None = None
     back: Back | None = None
 
 
-@dataclass(frozen=True)
-class CurriculumConfig:
+class CurriculumOptions(Options):
     """
-    :param stages: in their order
+    :param stages: in their order; without a name, they are called "stage 1", "stage 2", …
+    :param window: number of episodes in the mean score, for stages without a window of their own
     :param eval_stage: which of them evaluation plays: the ``last`` one, so that scores and the best model mean the real
         task, or the ``current`` one
     """
 
-    stages: tuple[Stage, ...]
-    eval_stage: str = "last"
+    stages: Annotated[Items[Stage], Field(min_length=1)]
+    window: Count = 100
+    eval_stage: Literal["last", "current"] = "last"
+
     #: Environments whose stages were all made once; goes to other processes too, so that each needn't do it again
-    checked: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _checked: set[str] = PrivateAttr(default_factory=set)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete_stages(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping) or not isinstance(raw.get("stages"), Sequence):
+            return raw
+        shared = {"window": raw["window"]} if "window" in raw else {}
+        stages = list(raw["stages"])
+        for index, stage in enumerate(stages):
+            if stage is None or isinstance(stage, Mapping):
+                stages[index] = {"name": f"stage {index + 1}", **shared, **(stage or {})}
+        return {**raw, "stages": stages}
+
+    @model_validator(mode="after")
+    def _check(self) -> CurriculumOptions:
+        _check_order(self.stages)
+        return self
+
+    @property
+    def checked(self) -> set[str]:
+        return self._checked
 
     @property
     def ends_with_the_given_env(self) -> bool:
         """Whether the last stage is the environment as it is given: what RL Zoo's ``enjoy`` plays."""
         last = self.stages[-1]
-        return last.variant.is_plain and not (last.attributes or last.calls or last.reset_options)
+        return last.is_plain and not (last.attributes or last.calls or last.reset_options)
 
     def wrap(
         self,
@@ -149,81 +170,13 @@ class CurriculumConfig:
         self.wrap(make_env(), env_wrapper).close()
 
 
-def read_curriculum(written: Any) -> CurriculumConfig:
+def read_curriculum(raw: Any) -> CurriculumOptions:
     """
-    :param written: what a config has under ``curriculum``
-    :raises TypeError: when a key is not known
-    :raises ValueError: when a value is not possible
+    :param raw: a mapping, as under ``curriculum`` in a config
+    :raises TypeError: when keys are unknown or missing
+    :raises ValueError: when values are not allowed
     """
-    if isinstance(written, CurriculumConfig):
-        return written
-    if not isinstance(written, Mapping) or "stages" not in written:
-        raise ValueError(f"curriculum: {written!r} needs stages, such as curriculum: {{stages: [...]}}.")
-    check_keywords("curriculum:", written, ("stages", "window", "eval_stage"))
-    eval_stage = written.get("eval_stage", "last")
-    check_choice("curriculum: eval_stage", eval_stage, EVAL_STAGES)
-    stages = written["stages"]
-    if isinstance(stages, (str, Mapping)) or not isinstance(stages, Sequence) or not stages:
-        raise ValueError(f"curriculum: stages: {stages!r} must be a list with at least one stage.")
-    window = read_whole("curriculum: window", written.get("window", 100))
-    read = tuple(_read_stage(index, stage, window) for index, stage in enumerate(stages))
-    _check_order(read)
-    return CurriculumConfig(read, eval_stage)
-
-
-def _read_stage(index: int, written: Any, window: int) -> Stage:
-    where = f"curriculum: stage {index + 1}"
-    if written is None:
-        written = {}
-    if not isinstance(written, Mapping):
-        raise ValueError(f"{where}: {written!r} must be keys with values, such as {{env_kwargs: {{gravity: -8}}}}.")
-    check_keywords(f"{where}:", written, _STAGE_KEYS)
-    name = written.get("name", f"stage {index + 1}")
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"{where}: name: {name!r} must be a text.")
-    return Stage(
-        name,
-        read_variant(where, written),
-        read_mapping(f"{where}: attributes", written.get("attributes")),
-        read_mapping(f"{where}: calls", written.get("calls")),
-        read_mapping(f"{where}: reset_options", written.get("reset_options")),
-        read_whole(f"{where}: window", written.get("window", window)),
-        _read_next(f"{where}: next", written.get("next")),
-        _read_back(f"{where}: back", written.get("back")),
-    )
-
-
-def _read_next(where: str, written: Any) -> Next | None:
-    if written is None:
-        return None
-    written = read_mapping(where, written)
-    check_keywords(f"{where}:", written, ("score", "steps", "plateau"))
-    if not written:
-        raise ValueError(f"{where}: it is empty, and needs score, steps or plateau.")
-    plateau = None
-    if "plateau" in written:
-        given = read_mapping(f"{where}: plateau", written["plateau"])
-        check_keywords(f"{where}: plateau:", given, ("steps", "min_improvement"))
-        if "steps" not in given:
-            raise ValueError(f"{where}: plateau: {dict(given)} needs steps, such as {{steps: 100000}}.")
-        plateau = Plateau(
-            read_whole(f"{where}: plateau: steps", given["steps"]),
-            read_finite(f"{where}: plateau: min_improvement", given.get("min_improvement", 0.0), at_least=0.0),
-        )
-    score = read_finite(f"{where}: score", written["score"]) if "score" in written else None
-    steps = read_whole(f"{where}: steps", written["steps"]) if "steps" in written else None
-    return Next(score, steps, plateau)
-
-
-def _read_back(where: str, written: Any) -> Back | None:
-    if written is None:
-        return None
-    written = read_mapping(where, written)
-    check_keywords(f"{where}:", written, ("score_below", "min_steps"))
-    if "score_below" not in written:
-        raise ValueError(f"{where}: {dict(written)} needs score_below, such as {{score_below: 0, min_steps: 50000}}.")
-    score = read_finite(f"{where}: score_below", written["score_below"])
-    return Back(score, read_whole(f"{where}: min_steps", written.get("min_steps", 0), at_least=0))
+    return read_options(CurriculumOptions, raw, "curriculum")
 
 
 def _check_order(stages: Sequence[Stage]) -> None:
@@ -231,7 +184,7 @@ def _check_order(stages: Sequence[Stage]) -> None:
     names = [stage.name for stage in stages]
     called = {path: stage.name for stage in stages for path in stage.calls}
     for index, stage in enumerate(stages):
-        where = f"curriculum: stage {index + 1} ({stage.name!r})"
+        where = f"stage {index + 1} ({stage.name!r})"
         if names.index(stage.name) != index:
             raise ValueError(f"{where}: stage {names.index(stage.name) + 1} has this name already.")
         is_last = index == len(stages) - 1

@@ -40,10 +40,12 @@ def test_all_of_a_stage_is_read():
     )
     easy, middle, last = config.stages
     assert (easy.name, easy.window, easy.next, easy.back) == ("easy", 7, Next(score=100.0, steps=100_000), None)
-    assert easy.variant.env_kwargs == {"level": 1} and not easy.variant.is_plain
-    assert (middle.name, middle.window, middle.next) == ("stage 2", 3, Next(plateau=Plateau(500, 2.0)))
-    assert middle.back == Back(-5.0, 50) and middle.attributes == {"bonus": 2} and middle.reset_options == {"start": 1}
-    assert last.variant.is_plain and last.next is None
+    assert easy.env_kwargs == {"level": 1} and not easy.is_plain
+    assert (middle.name, middle.window) == ("stage 2", 3)
+    assert middle.next == Next(plateau=Plateau(steps=500, min_improvement=2.0))
+    assert middle.back == Back(score_below=-5.0, min_steps=50)
+    assert middle.attributes == {"bonus": 2} and middle.reset_options == {"start": 1}
+    assert last.is_plain and last.next is None
     assert config.eval_stage == "current" and config.ends_with_the_given_env
     assert not read_curriculum(TWO_LEVELS).ends_with_the_given_env
 
@@ -57,18 +59,18 @@ def two(first, second=None):
     [
         (None, "needs stages"),
         ({"stage": []}, "needs stages"),
-        ({"stages": []}, "at least one stage"),
+        ({"stages": []}, "stages=.* must not be empty"),
         ({"stages": {"a": {}}}, "must be a list"),
-        ({"stages": ["calm"]}, "must be keys with values"),
+        ({"stages": ["calm"]}, "must be a mapping"),
         ({"stages": [{}], "windw": 3}, "did you mean 'window'"),
-        ({"stages": [{}], "window": 0}, "whole number, at least 1"),
-        ({"stages": [{}], "window": 2.5}, "whole number, at least 1"),
+        ({"stages": [{}], "window": 0}, "window=0 must be at least 1"),
+        ({"stages": [{}], "window": 2.5}, "window=2.5 must be a whole number"),
         ({"stages": [{}], "eval_stage": "lats"}, "did you mean 'last'"),
-        ({"stages": [{"env_kwarg": {}}]}, "stage 1: has no parameter 'env_kwarg': did you mean 'env_kwargs'"),
-        ({"stages": [{"env": "CartPol-v1"}]}, "stage 1: env: 'CartPol-v1' is not an id of an environment.*CartPole"),
-        ({"stages": [{"env_kwargs": [1]}]}, "env_kwargs: .* must be keys with values"),
-        ({"stages": [{"attributes": 3}]}, "attributes: 3 must be keys with values"),
-        ({"stages": [{"name": 3}]}, "must be a text"),
+        ({"stages": [{"env_kwarg": {}}]}, "stages: 1 has no option 'env_kwarg': did you mean 'env_kwargs'"),
+        ({"stages": [{"env": "CartPol-v1"}]}, "stages: 1: env='CartPol-v1' is not an id of an environment.*CartPole"),
+        ({"stages": [{"env_kwargs": [1]}]}, r"env_kwargs=\[1\] must be a mapping"),
+        ({"stages": [{"attributes": 3}]}, "attributes=3 must be a mapping"),
+        ({"stages": [{"name": 3}]}, "must be a string"),
         (two({"name": "a", "next": {"steps": 1}}, {"name": "a"}), "stage 1 has this name already"),
         (two({}), "without next, .* the stages after it don't come"),
         ({"stages": [{"next": {"steps": 1}}]}, "last stage, there is none to move on to"),
@@ -77,7 +79,7 @@ def two(first, second=None):
         (two({"next": {"scor": 1}}), "did you mean 'score'"),
         (two({"next": {"score": "high"}}), "must be a number"),
         (two({"next": {"score": float("nan")}}), "must be a finite number"),
-        (two({"next": {"steps": 0}}), "whole number, at least 1"),
+        (two({"next": {"steps": 0}}), "steps=0 must be at least 1"),
         (two({"next": {"plateau": {"min_improvement": 1}}}), "needs steps"),
         (two({"next": {"plateau": {"steps": 5, "min_improvement": -1}}}), "at least 0"),
         (two({"next": {"steps": 1}}, {"back": {"min_steps": 5}}), "needs score_below"),
