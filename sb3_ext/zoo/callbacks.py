@@ -115,9 +115,9 @@ def _of_options(options: ExtOptions, run: RunContext) -> Iterator[BaseCallback]:
     if options.report is not None:
         yield options.report.make_callback(folder=run.folder, verbose=run.verbose)
     tracking = options.tracking
-    if tracking is None and run.is_tracked:
+    if run.is_tracked and "tracking" not in options.model_fields_set:
         tracking = TrackingOptions()
-    if isinstance(tracking, TrackingOptions):
+    if tracking is not None:
         yield tracking.make_callback(
             folder=run.folder, algo=run.algo, env_id=run.env_id, finish=False, verbose=run.verbose
         )

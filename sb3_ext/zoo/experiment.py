@@ -34,7 +34,7 @@ from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking, masked
-from sb3_ext.zoo.options import OUR_DEFAULTS, read_options
+from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
@@ -210,7 +210,7 @@ class ExtExperimentManager(ExperimentManager):
 
     def _preprocess_hyperparams(self, hyperparams: dict[str, Any]) -> Any:
         self._uses_options = self._is_ours or "ext" in hyperparams
-        self._options = read_options(hyperparams.pop("ext", None), OUR_DEFAULTS if self._is_ours else None)
+        self._options = read_ext(hyperparams.pop("ext", None), self._is_ours)
         requested = self._options.vec_env
         curriculum = self._options.curriculum
         native = self._options.native and requested == "auto" and curriculum is None and not self._options.members

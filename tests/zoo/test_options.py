@@ -20,18 +20,20 @@ from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.choose import _start_method, choose_processes
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
-from sb3_ext.zoo.options import OUR_DEFAULTS, ExtOptions, read_options
+from sb3_ext.zoo.options import OUR_DEFAULTS, ExtOptions, read_ext
 
 
 def test_nothing_written_gives_the_defaults():
-    assert read_options(None) == ExtOptions() == read_options({})
+    assert read_ext(None) == ExtOptions() == read_ext({})
 
 
 @pytest.mark.parametrize("topic", OUR_DEFAULTS)
 def test_what_is_on_by_default_can_be_switched_off(topic):
-    options = read_options({topic: False}, OUR_DEFAULTS)
+    options, defaults = read_ext({topic: False}, is_ours=True), read_ext(None, is_ours=True)
     assert getattr(options, topic) is None
-    assert all(getattr(options, other) == value for other, value in OUR_DEFAULTS.items() if other != topic)
+    assert all(
+        getattr(options, other) == getattr(defaults, other) is not None for other in OUR_DEFAULTS if other != topic
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,13 +42,13 @@ def test_what_is_on_by_default_can_be_switched_off(topic):
         ({"nativ": False}, "did you mean 'native'"),
         ({"native": "no"}, "must be true or false"),
         ({"vec_env": "multicor"}, "did you mean 'multicore'"),
-        ({"threads": 0}, "must be 'auto' or a number from 1 on"),
-        ("native", "must be keys with values"),
+        ({"threads": 0}, "must be 'auto' or a whole number, at least 1"),
+        ("native", "must be a mapping"),
     ],
 )
 def test_a_mistake_is_told(written, said):
     with pytest.raises((TypeError, ValueError), match=said):
-        read_options(written)
+        read_ext(written)
 
 
 def set_up(tmp_path, env_id, hyperparams=None, algo="ppo_ext", num_threads=1, **kwargs):
