@@ -1,4 +1,4 @@
-# Set-up happens by itself: every target makes the virtual environment first when it is missing or out of date.
+# Every target first creates the virtual environment if it is missing or out of date.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 ENV ?= CartPole-v1
 ALGO ?= ppo_ext
 SEED ?= 1
-# Small networks are fastest on one thread; THREADS=-1 gives images all cores
+# Small networks are fastest on one thread; for images, use THREADS=-1 (all cores)
 THREADS ?= 1
 ARGS ?=
 
@@ -20,9 +20,9 @@ endif
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
-	@echo 'Variables of train: ENV ALGO SEED THREADS ARGS, such as make train ENV=Pendulum-v1 ALGO=reinforce ARGS="-n 5000"'
+	@echo 'Variables of train: ENV ALGO SEED THREADS ARGS, for example make train ENV=Pendulum-v1 ALGO=reinforce ARGS="-n 5000"'
 
-setup: $(READY)  ## make the virtual environment
+setup: $(READY)  ## create the virtual environment
 
 $(READY): setup.cfg setup.py pyproject.toml constraints.txt sb3_ext_autoload.pth
 	@echo "Setting up $(VENV) (a few minutes, once)"
@@ -30,25 +30,25 @@ $(READY): setup.cfg setup.py pyproject.toml constraints.txt sb3_ext_autoload.pth
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@
 
-train: $(READY)  ## train an agent, say its score and how to watch it: make train ENV=LunarLander-v3 ALGO=ppo_ext
+train: $(READY)  ## train an agent, print its score and how to watch it: make train ENV=LunarLander-v3 ALGO=ppo_ext
 	$(BIN)/python -m rl_zoo3.train --algo $(ALGO) --env $(ENV) --seed $(SEED) --num-threads $(THREADS) -f logs $(ARGS)
 	$(BIN)/python scripts/results/score.py --algo $(ALGO) --env $(ENV) -f logs --python $(BIN)/python
 
 test: lint type  ## lint, types and tests; about 15 minutes on 2 cores
 	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
-test-slow: $(READY)  ## the learning runs that take minutes each
+test-slow: $(READY)  ## learning runs that take minutes each
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
-lint: $(READY)  ## style and likely mistakes
+lint: $(READY)  ## check style and likely mistakes
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-format: $(READY)  ## mend what lint can mend
+format: $(READY)  ## fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-type: $(READY)  ## type checks
+type: $(READY)  ## check types
 	$(BIN)/mypy
 
 clean:  ## remove the virtual environment, caches and builds; logs/ stays
