@@ -1,4 +1,4 @@
-"""Examples in the docs run as they are: YAML as hyperparameter files, Python as scripts."""
+"""Examples in the docs run as they are: YAML as hyperparameter files, Python as scripts. Links and paths exist."""
 
 import argparse
 import ast
@@ -57,6 +57,28 @@ def test_an_example_can_be_trained(env_id, section, tmp_path, monkeypatch):
     )
     model, _ = manager.setup_experiment()
     model.env.close()
+
+
+LINKING = [*PAGES, PROJECT / "CONTRIBUTING.md", PROJECT / "CHANGELOG.md", PROJECT / "scripts" / "README.md"]
+
+
+def anchors(page):
+    """GitHub's anchors of the headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", LINKING, ids=[str(page.relative_to(PROJECT)) for page in LINKING])
+def test_links_and_paths_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    broken = [path for path in re.findall(r"(?<![\w/])scripts/[\w/]+\.\w+", text) if not (PROJECT / path).exists()]
+    for link in re.findall(r"\]\((?!http)([^)]+)\)", text):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
 
 
 PYTHON = [pytest.param(example, id=name) for name, example in examples("python")]
