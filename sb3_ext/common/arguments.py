@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 __all__ = ["read_flag", "read_number", "read_whole", "to_integer", "to_number"]
+
+
+def _is_bool(raw: Any) -> bool:
+    return type(raw).__name__ in ("bool", "bool_")  # the second is NumPy 1's
 
 
 def to_number(raw: Any) -> float:
@@ -15,7 +17,7 @@ def to_number(raw: Any) -> float:
     :raises ValueError: when it is something else
     """
     try:
-        if not isinstance(raw, (bool, np.bool_)):
+        if not _is_bool(raw):
             return float(raw)
     except (TypeError, ValueError):
         pass
@@ -53,6 +55,6 @@ def read_flag(option: str, raw: Any) -> bool:
     """
     :raises ValueError: when it is not a bool
     """
-    if not isinstance(raw, (bool, np.bool_)):
+    if not _is_bool(raw):
         raise ValueError(f"{option}={raw!r} must be True or False (in YAML without quotes).")
     return bool(raw)

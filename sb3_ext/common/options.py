@@ -154,7 +154,7 @@ def _describe(cls: type[Options], problem: Any, where: str) -> str:
         return f"{path} has no option {name!r}: {nearest(str(name), _model_at(cls, location).model_fields)}"
     path = _path(where, location)
     if kind == "literal_error":
-        close = difflib.get_close_matches(str(raw), re.findall(r"'([^']+)'", context["expected"]), n=1, cutoff=0.5)
+        close = difflib.get_close_matches(str(raw), re.findall(r"'([^']*)'", context["expected"]), n=1, cutoff=0.5)
         hint = f": did you mean {close[0]!r}?" if close else "."
         return f"{path}={raw!r} must be {context['expected']}{hint}"
     if kind == "value_error":

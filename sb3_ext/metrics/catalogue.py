@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
+from pydantic import Field, PlainValidator, model_validator
 
-from sb3_ext.common.arguments import read_flag
+from sb3_ext.common.arguments import to_number
 from sb3_ext.common.names import check_choice, check_keywords
+from sb3_ext.common.options import Options, read_options
 
 __all__ = [
     "INFERRED_BOUNDS",
@@ -34,13 +35,8 @@ INFERRED_BOUNDS = ("actions", "entropy", "entropy_loss", "episode_length", "obse
 #: A number, ``None`` where there is none, or the name of one that depends on the run
 Bound = float | str | None
 
-_LEAST_PRIORITY = 9
-_FLAGS = ("clock", "never_decreases", "highlight", "chart")
-_TEXTS = ("meaning", "read", "unit", "colour")
 
-
-@dataclass(frozen=True)
-class MetricGroup:
+class MetricGroup(Options):
     """
     :param name: the part of a metric's name before the slash
     :param title: for people
@@ -52,8 +48,20 @@ class MetricGroup:
     about: str = ""
 
 
-@dataclass(frozen=True)
-class MetricInfo:
+def _read_bounds(raw: Any) -> tuple[Bound, Bound]:
+    """One name for both sides, or a list with one for each."""
+    sides = [raw, raw] if isinstance(raw, str) else raw
+    if not isinstance(sides, list) or len(sides) != 2:
+        raise ValueError("must be a name, or a list such as [0, null]")
+    for side in sides:
+        if isinstance(side, str):
+            check_choice("bounds", side, INFERRED_BOUNDS)
+        elif side is not None:
+            to_number(side)
+    return sides[0], sides[1]
+
+
+class MetricInfo(Options):
     """
     :param name: of the metric, or the pattern of a family as the catalogue has it
     :param meaning: what it is
@@ -76,17 +84,23 @@ class MetricInfo:
     meaning: str = ""
     read: str = ""
     unit: str = ""
-    decimals: int | None = None
-    digits: int = 4
+    decimals: Annotated[int, Field(ge=0, le=12)] | None = None
+    digits: Annotated[int, Field(ge=1, le=12)] = 4
     clock: bool = False
-    priority: int = 5
-    bounds: tuple[Bound, Bound] = (None, None)
+    priority: Annotated[int, Field(ge=1, le=9)] = 5
+    bounds: Annotated[tuple[Bound, Bound], PlainValidator(_read_bounds)] = (None, None)
     never_decreases: bool = False
     highlight: bool = False
-    better: str = ""
+    better: Literal["", "higher", "lower"] = ""
     chart: bool = False
     colour: str = ""
     entry: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> MetricInfo:
+        if {"decimals", "digits"} <= self.model_fields_set:
+            raise ValueError("it has decimals and digits: give one of them")
+        return self
 
     @property
     def group(self) -> str:
@@ -102,9 +116,6 @@ class MetricInfo:
     def is_family(self) -> bool:
         """Whether the catalogue has it as a pattern, for many names."""
         return "*" in self.entry
-
-
-_KEYS = tuple(field.name for field in fields(MetricInfo) if field.name not in ("name", "entry"))
 
 
 class Catalogue:
@@ -131,8 +142,8 @@ class Catalogue:
             return self._named[name]
         for family in self._families:
             if fnmatchcase(name, family.entry):
-                return replace(family, name=name)
-        return MetricInfo(name)
+                return family.model_copy(update={"name": name})
+        return MetricInfo(name=name)
 
     def position(self, name: str) -> tuple[Any, ...]:
         """
@@ -184,57 +195,19 @@ def metrics() -> tuple[MetricInfo, ...]:
     return catalogue().metrics
 
 
-def read_catalogue(written: Any) -> Catalogue:
+def read_catalogue(raw: Mapping[str, Mapping[str, Any]]) -> Catalogue:
     """
-    :param written: what the file has
-    :raises TypeError: when a key is not known
-    :raises ValueError: when a value is not possible
+    :param raw: the content of the file
+    :raises TypeError: when keys are unknown or missing
+    :raises ValueError: when values are not allowed
     """
-    check_keywords("The catalogue", written, ("groups", "metrics"))
-    known_groups = []
-    for name, about in written["groups"].items():
-        check_keywords(f"{name}:", about, ("title", "about"))
-        known_groups.append(MetricGroup(name, **about))
-    names = [group.name for group in known_groups]
-    return Catalogue(known_groups, [_read_metric(name, entry, names) for name, entry in written["metrics"].items()])
-
-
-def _read_metric(name: str, written: Mapping[str, Any], known_groups: list[str]) -> MetricInfo:
-    check_keywords(f"{name}:", written, _KEYS)
-    if "decimals" in written and "digits" in written:
-        raise ValueError(f"{name}: it has decimals and digits: give one of them.")
-    values = dict(written)
-    if "bounds" in values:
-        values["bounds"] = _read_bounds(name, values["bounds"])
-    info = MetricInfo(name, **values, entry=name)
-    check_choice(f"{name}: group", info.group, known_groups)
-    check_choice(f"{name}: better", info.better, ("", "higher", "lower"))
-    for key in _FLAGS:
-        read_flag(f"{name}: {key}", getattr(info, key))
-    for key in _TEXTS:
-        if not isinstance(getattr(info, key), str):
-            raise ValueError(f"{name}: {key}: {getattr(info, key)!r} must be a text.")
-    if not info.meaning:
-        raise ValueError(f"{name}: it needs a meaning.")
-    _check_whole(f"{name}: priority", info.priority, 1, _LEAST_PRIORITY)
-    _check_whole(f"{name}: digits", info.digits, 1, 12)
-    _check_whole(f"{name}: decimals", info.decimals or 0, 0, 12)
-    return info
-
-
-def _check_whole(option: str, value: Any, lowest: int, highest: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-        raise ValueError(f"{option}={value!r} must be a whole number from {lowest} to {highest}.")
-
-
-def _read_bounds(name: str, written: Any) -> tuple[Bound, Bound]:
-    """One name for both sides, or a list with one for each."""
-    sides = [written, written] if isinstance(written, str) else written
-    if not isinstance(sides, list) or len(sides) != 2:
-        raise ValueError(f"{name}: bounds: {written!r} must be a name, or a list such as [0, null].")
-    for side in sides:
-        if isinstance(side, str):
-            check_choice(f"{name}: bounds", side, INFERRED_BOUNDS)
-        elif side is not None and (isinstance(side, bool) or not isinstance(side, (int, float))):
-            raise ValueError(f"{name}: bounds: {side!r} must be a number, null, or a name.")
-    return sides[0], sides[1]
+    check_keywords("The catalogue", raw, ("groups", "metrics"))
+    groups = [read_options(MetricGroup, {"name": name, **entry}, name) for name, entry in raw["groups"].items()]
+    metrics = []
+    for name, entry in raw["metrics"].items():
+        info = read_options(MetricInfo, {"name": name, "entry": name, **entry}, name)
+        check_choice(f"{name}: group", info.group, [group.name for group in groups])
+        if not info.meaning:
+            raise ValueError(f"{name} needs a meaning.")
+        metrics.append(info)
+    return Catalogue(groups, metrics)

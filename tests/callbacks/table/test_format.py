@@ -40,7 +40,7 @@ def test_a_clock_has_hours_minutes_and_seconds():
 
 
 def test_an_arrow_shows_a_change_that_can_be_seen():
-    info = MetricInfo("x", decimals=1, better="lower")
+    info = MetricInfo(name="x", decimals=1, better="lower")
     assert [arrow(info, 1.0, value) for value in (1.04, 1.2, 0.8, math.nan)] == ["", "▲", "▼", ""]
     assert arrow(info, None, 1.0) == ""
     assert [trend(info, sign) for sign in ("▲", "▼", "")] == ["bad", "good", ""]
