@@ -1,29 +1,94 @@
-"""A2CExt: the update is SB3's own."""
+"""A2CExt: SB3's A2C with schedules and the fast path; the update is SB3's own."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import torch as th
 from stable_baselines3 import A2C
-from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from sb3_ext.common.names import extends
+from sb3_ext.common.algorithm import ExtAlgorithm
+from sb3_ext.common.fast_path import FastPath
+from sb3_ext.common.names import checked_keywords
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.updates import in_order, rollout_kl
-from sb3_ext.fast.algorithm import FastAlgorithm
+from sb3_ext.fast.path import CpuFastPath
 
 __all__ = ["A2CExt"]
 
 
-class A2CExt(FastAlgorithm, A2C):
+class A2CExt(ExtAlgorithm, A2C):
     """
-    Advantage Actor Critic, with a schedule wherever a number may stand and the KL divergence of each update logged. It
-    takes A2C's parameters, and trains as SB3's :class:`~stable_baselines3.A2C` does from the same seed.
+    Advantage Actor Critic. From the same seed it trains as SB3's :class:`~stable_baselines3.A2C` does, whose
+    parameters it takes. Most numbers can be schedules, and the KL divergence of each update is logged.
+
+    :param policy: The policy model to use (MlpPolicy, CnnPolicy, ...)
+    :param env: The environment to learn from (if registered in Gymnasium, can be str)
+    :param fast: Collect rollouts on the fast path where it applies
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
     schedulable: ClassVar[tuple[str, ...]] = ("ent_coef", "vf_coef", "max_grad_norm", "gamma", "gae_lambda")
-    __init__ = extends(A2C.__init__)(FastAlgorithm.__init__)
+    fast_path_class: ClassVar[type[FastPath] | None] = CpuFastPath
+
+    @checked_keywords
+    def __init__(
+        self,
+        policy: str | type[ActorCriticPolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 7e-4,
+        n_steps: int = 5,
+        gamma: float = 0.99,
+        gae_lambda: float = 1.0,
+        ent_coef: float = 0.0,
+        vf_coef: float = 0.5,
+        max_grad_norm: float = 0.5,
+        rms_prop_eps: float = 1e-5,
+        use_rms_prop: bool = True,
+        use_sde: bool = False,
+        sde_sample_freq: int = -1,
+        rollout_buffer_class: type[RolloutBuffer] | None = None,
+        rollout_buffer_kwargs: dict[str, Any] | None = None,
+        normalize_advantage: bool = False,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
+        *,
+        fast: bool | str = True,
+    ) -> None:
+        self.fast = fast
+        super().__init__(
+            policy,
+            env,
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            ent_coef=ent_coef,
+            vf_coef=vf_coef,
+            max_grad_norm=max_grad_norm,
+            rms_prop_eps=rms_prop_eps,
+            use_rms_prop=use_rms_prop,
+            use_sde=use_sde,
+            sde_sample_freq=sde_sample_freq,
+            rollout_buffer_class=rollout_buffer_class,
+            rollout_buffer_kwargs=rollout_buffer_kwargs,
+            normalize_advantage=normalize_advantage,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=_init_setup_model,
+        )
 
     def train(self) -> None:
         super().train()

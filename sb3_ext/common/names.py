@@ -5,12 +5,10 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import re
-import textwrap
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-__all__ = ["check_choice", "check_keywords", "described_parameters", "extends", "nearest"]
+__all__ = ["check_choice", "check_keywords", "checked_keywords", "nearest"]
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -52,50 +50,17 @@ def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -
             raise TypeError(f"{owner} has no parameter {name!r}: {nearest(name, public)}")
 
 
-def extends(base_init: Callable[..., None], without: Collection[str] = ()) -> Callable[[Init], Init]:
+def checked_keywords(init: Init) -> Init:
     """
-    Let a constructor with ``**kwargs`` take, beside its own parameters, those of the constructor it hands them to.
-
-    Its signature then shows both (in ``help()``, in editors that look at live objects), and an unknown keyword gets an
-    error with the nearest name instead of travelling up the class hierarchy.
-
-    :param base_init: the constructor that receives ``**kwargs``
-    :param without: its parameters that are not for the caller to set
+    Decorate a constructor so that the error for an unknown keyword suggests the nearest parameter, also one of a
+    subclass that passes its ``**kwargs`` on. Static tools and ``inspect.signature`` see the constructor as it is.
     """
-    inherited = [p for p in inspect.signature(base_init).parameters.values() if p.name not in ("self", *without)]
+    known = inspect.signature(init).parameters
 
-    def decorate(init: Init) -> Init:
-        signature = _joined(inspect.signature(init), inherited)
+    @functools.wraps(init)
+    def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        of_subclass = inspect.signature(type(self).__init__).parameters
+        check_keywords(type(self).__name__, kwargs, [*known, *of_subclass])
+        init(self, *args, **kwargs)
 
-        @functools.wraps(init)
-        def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
-            of_subclass = inspect.signature(type(self).__init__).parameters
-            check_keywords(type(self).__name__, kwargs, [*signature.parameters, *of_subclass])
-            init(self, *args, **kwargs)
-
-        checked_init.__signature__ = signature  # type: ignore[attr-defined]
-        return checked_init  # type: ignore[return-value]
-
-    return decorate
-
-
-def _joined(own: inspect.Signature, inherited: list[inspect.Parameter]) -> inspect.Signature:
-    """The base's parameters first where ``*args`` is handed to it too, and by keyword only where it is not."""
-    parameters = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    added = [p for p in inherited if p.name not in own.parameters]
-    rest = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
-        positional = [p for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-        return own.replace(parameters=[*positional, *added, *rest])
-    return own.replace(parameters=[*parameters, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in added)])
-
-
-def described_parameters(cls: type) -> str:
-    """
-    :param cls: an algorithm whose docstring has ``:param …:`` lines
-    :return: those lines, without policy and environment, for the docstring of a class that takes the same parameters
-    """
-    text = inspect.cleandoc(cls.__doc__ or "")
-    entries = re.split(r"^(?=:param )", text, flags=re.MULTILINE)[1:]
-    kept = [entry.rstrip() for entry in entries if not entry.startswith((":param policy:", ":param env:"))]
-    return textwrap.indent("\n".join(kept), "    ")
+    return checked_init  # type: ignore[return-value]

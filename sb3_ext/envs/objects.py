@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import ale_py
 import numpy as np
@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
 from sb3_ext.common.arguments import read_flag
-from sb3_ext.common.names import check_choice, extends
+from sb3_ext.common.names import check_choice, checked_keywords
 from sb3_ext.envs.object_games import OBJECT_GAMES
 from sb3_ext.envs.object_reader import ObjectReader
 
@@ -37,7 +37,7 @@ class AtariObjectsEnv(AtariEnv):
     :param fire_reset: press fire at the start of each life; ``None``: in games that wait for it
     """
 
-    @extends(AtariEnv.__init__, without=("obs_type", "continuous", "continuous_action_threshold", "sound_obs"))
+    @checked_keywords
     def __init__(
         self,
         game: str,
@@ -46,7 +46,13 @@ class AtariObjectsEnv(AtariEnv):
         relative: bool = True,
         noop_max: int = 30,
         fire_reset: bool | None = None,
-        **kwargs: Any,
+        *,
+        mode: int | None = None,
+        difficulty: int | None = None,
+        repeat_action_probability: float = 0.25,
+        full_action_space: bool = False,
+        max_num_frames_per_episode: int | None = None,
+        render_mode: Literal["human", "rgb_array"] | None = None,
     ) -> None:
         check_choice("game", game, OBJECT_GAMES)
         layout = OBJECT_GAMES[game]
@@ -54,14 +60,22 @@ class AtariObjectsEnv(AtariEnv):
             frameskip = tuple(frameskip)
         if isinstance(noop_max, bool) or not isinstance(noop_max, int) or noop_max < 0:
             raise ValueError(f"noop_max={noop_max!r} must be a whole number from 0 on.")
-        sticky = kwargs.get("repeat_action_probability", 0.25)
-        if not 0 <= sticky <= 1:
-            raise ValueError(f"repeat_action_probability={sticky!r} must be between 0 and 1.")
+        if not 0 <= repeat_action_probability <= 1:
+            raise ValueError(f"repeat_action_probability={repeat_action_probability!r} must be between 0 and 1.")
         own = {"previous_action": previous_action, "relative": relative, "noop_max": noop_max, "fire_reset": fire_reset}
         self._has_previous_action = read_flag("previous_action", previous_action)
         self._fires = layout.fire_reset if fire_reset is None else read_flag("fire_reset", fire_reset)
-        super().__init__(layout.rom, obs_type="ram", frameskip=frameskip, **kwargs)
-        EzPickle.__init__(self, game=game, frameskip=frameskip, **own, **kwargs)
+        stock: dict[str, Any] = {
+            "frameskip": frameskip,
+            "mode": mode,
+            "difficulty": difficulty,
+            "repeat_action_probability": repeat_action_probability,
+            "full_action_space": full_action_space,
+            "max_num_frames_per_episode": max_num_frames_per_episode,
+            "render_mode": render_mode,
+        }
+        super().__init__(layout.rom, obs_type="ram", **stock)
+        EzPickle.__init__(self, game=game, **own, **stock)
         self._noop_max = noop_max
         self._longest_skip = frameskip if isinstance(frameskip, int) else frameskip[1] - 1
         self.metadata = {**self.metadata, "render_fps": max(_FRAMES_PER_SECOND // self._longest_skip, 1)}

@@ -199,22 +199,22 @@ class CriticProcess:
         self._words[_VERDICT] = self._order
         self._has_open_order = False
 
-    def end(self) -> float | None:
-        """
-        End an update.
+    def drop(self) -> float | None:
+        """:return: the loss of a minibatch that was ordered and not applied, which it never will be now"""
+        if not self._has_open_order:
+            return None
+        loss = self.answer()[1]
+        self._judge(_DROP)
+        return loss
 
-        :return: the loss of a minibatch that was ordered and not applied
-        """
-        loss = None
-        if self._has_open_order:
-            loss = self.answer()[1]
-            self._judge(_DROP)
+    def end(self) -> None:
+        """End an update."""
+        self.drop()
         self._words[_START] = self._words[_STOP] = 0
         self._order += 1
         self._words[_ORDER] = self._order
         self._wait(_DONE)
         self._is_updating = False
-        return loss
 
     def _wait(self, place: int) -> None:
         looks = itertools.count()

@@ -13,8 +13,8 @@ from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import nn
 
 from sb3_ext.common.popart import PopArtHead
+from sb3_ext.fast.adaptive_choice import AdaptiveChoice
 from sb3_ext.fast.critic_process import CriticProcess, CriticProcessFailed, can_fork
-from sb3_ext.fast.faster_of import FasterOf
 from sb3_ext.fast.flat import AdamPart, FlatAdam
 from sb3_ext.fast.mlp import ACTIVATIONS, Mlp, Workspace
 from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
@@ -45,8 +45,8 @@ class FastMlpPolicy(FastPolicy):
         self._is_one_hot = isinstance(policy.observation_space, spaces.Discrete)
         self._critic_process: CriticProcess | None = None
         self._process_failed = False
-        #: Which way an update is faster: in this process alone, or with the critic in another
-        self.faster_of = FasterOf()
+        #: Whether an update is faster in this process alone (0) or with the critic in another one (1)
+        self.split_choice = AdaptiveChoice()
 
     @staticmethod
     def why_not(policy: ActorCriticPolicy) -> str | None:

@@ -1,7 +1,7 @@
 """Rollouts in which acting needs only the actor: values and log-probabilities are computed for all steps at the end.
 
-SB3's own loop collects them. It asks the policy's ``forward`` for actions, values and log-probabilities at each step;
-here it is given the actions alone, and a buffer that fills in the rest when the rollout is complete.
+SB3's own loop collects them. At each step it asks the policy's ``forward`` for actions, values and log-probabilities;
+here it gets the actions alone, and a buffer that fills in the rest when the rollout is complete.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import torch as th
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-__all__ = ["DeferringBuffer", "DeferringRolloutBuffer", "acting_with"]
+__all__ = ["DeferredValuesBuffer", "DeferredValuesRolloutBuffer", "actor_only"]
 
-#: Gives values and log-probabilities of a rollout's observations and actions.
+#: Returns the values and log-probabilities of a rollout's observations and actions
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-class DeferringBuffer(RolloutBuffer):
+class DeferredValuesBuffer(RolloutBuffer):
     """
-    Mixin, before a rollout buffer in the bases. With values, it is that buffer; a step added without gets its value and
-    its log-probability at the end of the rollout.
+    Mixin, before a rollout buffer in the bases. Steps added without values get their values and log-probabilities at
+    the end of the rollout; otherwise it is that buffer.
     """
 
-    #: Set for the time of a rollout
+    #: Set during a rollout
     evaluate: Evaluate | None = None
-    #: Called with the buffer when a rollout is complete, while its arrays are still ordered by step and environment
+    #: Called when a rollout is complete, while its arrays are ordered by step and environment
     on_complete: Callable[[RolloutBuffer], None] | None = None
     _has_gaps = False
 
@@ -71,25 +71,22 @@ class DeferringBuffer(RolloutBuffer):
             self.on_complete(self)
 
 
-class DeferringRolloutBuffer(DeferringBuffer, RolloutBuffer):
-    """SB3's buffer, with that."""
+class DeferredValuesRolloutBuffer(DeferredValuesBuffer, RolloutBuffer):
+    """SB3's buffer with deferred values."""
 
 
 @contextmanager
-def acting_with(
+def actor_only(
     algorithm: OnPolicyAlgorithm,
     act: Callable[[th.Tensor], tuple[th.Tensor, Any, Any]],
-    buffer: DeferringBuffer,
+    buffer: DeferredValuesBuffer,
     evaluate: Evaluate,
 ) -> Iterator[None]:
     """
-    For the time of a rollout, let an algorithm's policy only act when the rollout's loop asks it. Callbacks that ask it
-    something themselves get the usual answer.
+    Let the policy only act when the rollout's loop asks it. Callbacks that ask it themselves get the usual answer.
 
-    :param algorithm: collects the rollout
-    :param act: gives actions for observations, and values and log-probabilities or ``None``
-    :param buffer: the buffer that is filled
-    :param evaluate: gives the values and log-probabilities that were left out
+    :param act: returns actions for observations, and values and log-probabilities or ``None``
+    :param evaluate: returns the values and log-probabilities that were left out
     """
     policy = algorithm.policy
     full_forward = policy.forward

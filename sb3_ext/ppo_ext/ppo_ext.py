@@ -1,120 +1,194 @@
-"""The variants of PPO with the options of :mod:`sb3_ext.ppo_ext.update`."""
+"""PPOExt: SB3's PPO with extras that are off by default."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
 import torch as th
-from sb3_contrib import MaskablePPO, RecurrentPPO
 from stable_baselines3 import PPO
-from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import RolloutBufferSamples
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from sb3_ext.common.names import described_parameters, extends
-from sb3_ext.common.policies import LSTM_POLICIES, MASKABLE_POLICIES, POLICIES
+from sb3_ext.common.fast_path import ALONE, FastPath, UpdateBackend
+from sb3_ext.common.names import checked_keywords
+from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.popart import PopArtHead
-from sb3_ext.common.updates import MinibatchMetrics, PolicyOutput, evaluate_batch
-from sb3_ext.fast.algorithm import ALONE, FastAlgorithm
 from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
-from sb3_ext.fast.rollouts import DeferringRolloutBuffer
-from sb3_ext.ppo_ext.kl_guard import KLGuard
+from sb3_ext.fast.path import CpuFastPath
+from sb3_ext.fast.policy import FastPolicy
+from sb3_ext.fast.rollouts import DeferredValuesRolloutBuffer
 from sb3_ext.ppo_ext.loss import LossSettings
-from sb3_ext.ppo_ext.split_steps import SplitSteps, TimedSteps
-from sb3_ext.ppo_ext.steps import FastSteps, MinibatchSteps
+from sb3_ext.ppo_ext.split_steps import SplitUpdate, TimedUpdate
+from sb3_ext.ppo_ext.steps import NumpyUpdate, flatten_rollout
 from sb3_ext.ppo_ext.update import PPOUpdate
 
-__all__ = ["MaskablePPOExt", "PPOExt", "RecurrentPPOExt"]
+__all__ = ["PPOExt"]
 
 
-class PPOExt(FastAlgorithm, PPOUpdate, PPO):
-    __doc__ = f"""
-    Proximal Policy Optimization with extras. With all of them off, as by default, it trains as SB3's
-    :class:`~stable_baselines3.PPO` does from the same seed (to the last bit with ``fast=False``); all of PPO's
-    parameters are taken too.
-    {PPOUpdate.__doc__}
-{described_parameters(FastAlgorithm)}
-{described_parameters(PPO)}"""
+class PPOExt(PPOUpdate, PPO):
+    """
+    Proximal Policy Optimization with extras. With all of them off, which is the default, it trains as SB3's
+    :class:`~stable_baselines3.PPO` does from the same seed (to the last bit with ``fast=False``). Numbers of the loss,
+    ``target_kl``, ``gamma`` and ``gae_lambda`` can be schedules too.
+
+    :param policy: The policy model to use (MlpPolicy, CnnPolicy, ...)
+    :param env: The environment to learn from (if registered in Gymnasium, can be str)
+    :param learning_rate: The learning rate, it can be a schedule
+    :param n_steps: The number of steps to run for each environment per update
+    :param batch_size: Minibatch size
+    :param n_epochs: Number of epochs when optimizing the surrogate loss
+    :param gamma: Discount factor
+    :param gae_lambda: Factor for the trade-off of bias and variance of Generalized Advantage Estimation
+    :param clip_range: Clipping parameter, it can be a schedule
+    :param clip_range_vf: Clipping parameter for the value function, it can be a schedule; it depends on the scale of
+        the rewards. ``None``: no clipping
+    :param normalize_advantage: Whether to normalize the advantages of each minibatch
+    :param ent_coef: Entropy coefficient of the loss
+    :param vf_coef: Value function coefficient of the loss
+    :param max_grad_norm: The maximum norm of the gradient
+    :param use_sde: Whether to use generalized State Dependent Exploration (gSDE)
+    :param sde_sample_freq: Sample a new noise matrix every n steps when using gSDE; -1: only at the start of a rollout
+    :param rollout_buffer_class: Rollout buffer class to use
+    :param rollout_buffer_kwargs: Keyword arguments of the rollout buffer
+    :param target_kl: Limit of the KL divergence of an update, before ``kl_stop_factor``; ``None``: no limit
+    :param stats_window_size: Number of episodes to average in the logs of rewards and lengths
+    :param tensorboard_log: The log location for TensorBoard
+    :param policy_kwargs: Additional arguments of the policy
+    :param verbose: Verbosity level: 0 for no output, 1 for info messages, 2 for debug messages
+    :param seed: Seed for the pseudo random generators
+    :param device: Device (cpu, cuda, ...) on which the code should run
+    :param kl_stop_factor: With ``target_kl`` set, an update ends when the KL divergence exceeds ``kl_stop_factor *
+        target_kl``; SB3 has 1.5 hard-coded
+    :param kl_stop_scope: ``"minibatch"`` (as SB3) checks each minibatch before the step on it; ``"epoch"`` measures the
+        whole rollout after each epoch, which is less noisy and costs a forward pass
+    :param kl_rollback: When the limit is exceeded, go back to the last parameters and optimizer state inside it, which
+        undoes the step that went too far; needs ``target_kl``
+    :param kl_adaptive_lr: Target KL divergence of each update: the learning rate is divided by 1.5 after an update with
+        more than twice that, and multiplied by 1.5 after one with less than half
+    :param kl_adaptive_lr_bounds: Smallest and largest adapted learning rate
+    :param reset_optimizer: ``"lr_jump"`` clears the optimizer's moments when the learning rate doubles or halves from
+        one update to the next
+    :param value_loss: ``"mse"``, or ``"huber"``, which is less sensitive to outliers
+    :param normalize_values: Learn values in units of the returns' standard deviation (PopArt)
+    :param fast: Take the fast path where it applies; ``"alone"``: in this process only (the critic may otherwise be
+        updated in another one, where that is faster)
+    """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
-    __init__ = extends(extends(PPO.__init__)(PPOUpdate.__init__))(FastAlgorithm.__init__)
+    fast_path_class: ClassVar[type[FastPath] | None] = CpuFastPath
 
-    def _train_on_rollout(self, settings: LossSettings) -> tuple[MinibatchMetrics, KLGuard, int]:
+    @checked_keywords
+    def __init__(
+        self,
+        policy: str | type[ActorCriticPolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 3e-4,
+        n_steps: int = 2048,
+        batch_size: int = 64,
+        n_epochs: int = 10,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        clip_range: float | Schedule = 0.2,
+        clip_range_vf: float | Schedule | None = None,
+        normalize_advantage: bool = True,
+        ent_coef: float = 0.0,
+        vf_coef: float = 0.5,
+        max_grad_norm: float = 0.5,
+        use_sde: bool = False,
+        sde_sample_freq: int = -1,
+        rollout_buffer_class: type[RolloutBuffer] | None = None,
+        rollout_buffer_kwargs: dict[str, Any] | None = None,
+        target_kl: float | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
+        *,
+        kl_stop_factor: float = 1.5,
+        kl_stop_scope: str = "minibatch",
+        kl_rollback: bool = False,
+        kl_adaptive_lr: float | None = None,
+        kl_adaptive_lr_bounds: tuple[float, float] = (1e-5, 1e-2),
+        reset_optimizer: str = "never",
+        value_loss: str = "mse",
+        normalize_values: bool = False,
+        fast: bool | str = True,
+    ) -> None:
+        super().__init__(
+            policy,
+            env,
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            n_epochs=n_epochs,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            clip_range=clip_range,
+            clip_range_vf=clip_range_vf,
+            normalize_advantage=normalize_advantage,
+            ent_coef=ent_coef,
+            vf_coef=vf_coef,
+            max_grad_norm=max_grad_norm,
+            use_sde=use_sde,
+            sde_sample_freq=sde_sample_freq,
+            rollout_buffer_class=rollout_buffer_class,
+            rollout_buffer_kwargs=rollout_buffer_kwargs,
+            target_kl=target_kl,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=False,
+        )
+        self.kl_stop_factor = kl_stop_factor
+        self.kl_stop_scope = kl_stop_scope
+        self.kl_rollback = kl_rollback
+        self.kl_adaptive_lr = kl_adaptive_lr
+        self.kl_adaptive_lr_bounds = kl_adaptive_lr_bounds
+        self.reset_optimizer = reset_optimizer
+        self.value_loss = value_loss
+        self.normalize_values = normalize_values
+        self.fast = fast
+        if _init_setup_model:
+            self._setup_model()
+
+    def _train_on_rollout(self, settings: LossSettings) -> Any:
         n_updates = self._n_updates
         try:
             return super()._train_on_rollout(settings)
         except CriticProcessFailed as failure:
-            # All parameters are as before the update: do it again, in this process
-            assert isinstance(self._fast_policy, FastMlpPolicy)
-            self._fast_policy.do_without_process(failure)
+            # All parameters are as before the update: repeat it in this process
+            self.fast_policy.do_without_process(failure)
             self._n_updates = n_updates
             return super()._train_on_rollout(settings)
 
-    def _make_steps(self, settings: LossSettings, metrics: MinibatchMetrics) -> MinibatchSteps:
-        policy = self.fast_policy
-        asks_otherwise = type(self)._evaluate is not PPOExt._evaluate
-        if policy is None or asks_otherwise or type(self.rollout_buffer) is not DeferringRolloutBuffer:
-            return super()._make_steps(settings, metrics)
-        rollout = (self.rollout_buffer, self.batch_size, settings, metrics, self._normalize_values)
-        # Going back needs all parameters at rest after each step
+    def _make_update(self, settings: LossSettings) -> UpdateBackend:
+        policy: FastPolicy | None = self.fast_policy
+        evaluates_differently = type(self)._evaluate is not PPOExt._evaluate
+        if policy is None or evaluates_differently or type(self.rollout_buffer) is not DeferredValuesRolloutBuffer:
+            return super()._make_update(settings)
+        rollout = flatten_rollout(policy, self.rollout_buffer, self._normalize_values)
+        arguments = (rollout, self.batch_size, settings, self.max_grad_norm, self._rollout_kl)
+        # Rollback needs all parameters at rest after each step
         stays_here = self.fast == ALONE or self.kl_rollback
         if stays_here or not isinstance(policy, FastMlpPolicy) or not policy.can_split():
-            return FastSteps(policy, *rollout)
-        way = policy.faster_of.choose()
+            return NumpyUpdate(policy, *arguments)
+        option = policy.split_choice.choose()
         try:
-            steps = SplitSteps(policy, *rollout) if way else FastSteps(policy, *rollout)
+            update = SplitUpdate(policy, *arguments) if option else NumpyUpdate(policy, *arguments)
         except CriticProcessFailed as failure:
             policy.do_without_process(failure)
-            return FastSteps(policy, *rollout)
-        return TimedSteps(steps, policy.faster_of, way)
+            return NumpyUpdate(policy, *arguments)
+        return TimedUpdate(update, policy.split_choice, option)
 
     def _normalize_values(self, values: np.ndarray) -> np.ndarray:
         head = self.policy.value_net
         return head.normalize(th.from_numpy(values)).numpy() if isinstance(head, PopArtHead) else values
-
-
-class RecurrentPPOExt(PPOUpdate, RecurrentPPO):
-    __doc__ = f"""
-    sb3-contrib's :class:`~sb3_contrib.RecurrentPPO` (PPO with an LSTM) with the same extras.
-    {PPOUpdate.__doc__}
-{described_parameters(RecurrentPPO)}"""
-
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = LSTM_POLICIES
-    __init__ = extends(RecurrentPPO.__init__)(PPOUpdate.__init__)
-
-    def _evaluate(self, batch: Any) -> tuple[PolicyOutput, RolloutBufferSamples]:
-        values, log_prob, entropy = evaluate_batch(self.policy, batch, batch.lstm_states, batch.episode_starts)
-        # Sequences are padded to one length; what is padding is left out of everything
-        real = batch.mask > 1e-8
-        samples = {name: getattr(batch, name)[real] for name in ("old_values", "old_log_prob", "advantages", "returns")}
-        output = PolicyOutput(values[real], log_prob[real], None if entropy is None else entropy[real])
-        return output, batch._replace(**samples)
-
-    def _rollout_batches(self) -> Iterable[Any]:
-        # The buffer has to cut and pad sequences
-        return self.rollout_buffer.get(self.batch_size)
-
-
-class MaskablePPOExt(PPOUpdate, MaskablePPO):
-    __doc__ = f"""
-    sb3-contrib's :class:`~sb3_contrib.MaskablePPO` (PPO that is told which actions are possible) with the same extras.
-    {PPOUpdate.__doc__}
-{described_parameters(MaskablePPO)}"""
-
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = MASKABLE_POLICIES
-    __init__ = extends(MaskablePPO.__init__)(PPOUpdate.__init__)
-
-    def predict(self, *args: Any, **kwargs: Any) -> Any:
-        if len(args) < 5 and kwargs.get("action_masks") is None:
-            warnings.warn(
-                "MaskablePPOExt plays without action masks, so it may take actions that are not possible: pass "
-                "action_masks=get_action_masks(env) (RL Zoo's enjoy can't).",
-                stacklevel=2,
-            )
-        return super().predict(*args, **kwargs)
-
-    def _evaluate(self, batch: Any) -> tuple[PolicyOutput, RolloutBufferSamples]:
-        return evaluate_batch(self.policy, batch, action_masks=batch.action_masks), batch

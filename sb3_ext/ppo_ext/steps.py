@@ -1,18 +1,18 @@
-"""One minibatch of an update: what is done with it, by SB3's general means or on the fast path."""
+"""How an update of PPO runs its epochs: with SB3's means on the plain path, with arrays on the fast path."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch as th
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
+from sb3_ext.common.fast_path import EpochResult, KLLimit
 from sb3_ext.common.updates import (
-    Backup,
     MinibatchMetrics,
     PolicyBackup,
     PolicyOutput,
@@ -21,46 +21,61 @@ from sb3_ext.common.updates import (
     clip_fraction,
 )
 from sb3_ext.fast.policy import FastPolicy, LossGradient
+from sb3_ext.ppo_ext.kl import KLGuard
 from sb3_ext.ppo_ext.loss import LossSettings, LossTerms, Samples, ppo_loss, ppo_loss_gradient
 
-__all__ = ["FastSteps", "MinibatchSteps", "PlainSteps", "shuffled", "take_rollout"]
+__all__ = ["MinibatchUpdate", "NumpyUpdate", "PlainUpdate", "RolloutArrays", "flatten_rollout"]
 
 
-class MinibatchSteps(Protocol):
-    """What an update asks for, minibatch by minibatch."""
+class MinibatchUpdate(ABC):
+    """
+    An :class:`~sb3_ext.common.fast_path.UpdateBackend` that goes from minibatch to minibatch.
 
-    def epoch(self) -> Iterator[Any]:
+    :param guard: checks the KL divergences
+    :param rollout_kl: measures the KL divergence over the whole rollout
+    """
+
+    def __init__(self, guard: KLGuard, rollout_kl: Callable[[], float]) -> None:
+        self.rollout_kl = rollout_kl
+        self._guard = guard
+        self._metrics = MinibatchMetrics()
+
+    def run_epoch(self, limit: KLLimit | None) -> EpochResult:
+        self._metrics = MinibatchMetrics()
+        self._guard.start(limit)
+        n_steps, stopped, kl = 0, False, 0.0
+        for batch in self.minibatches():
+            kl = self.evaluate(batch)
+            if limit is not None and limit.before_steps and self._guard.stops(kl, limit):
+                stopped = True
+                break
+            self.step()
+            n_steps += 1
+        if limit is not None and limit.after_epoch and not stopped:
+            kl = self.rollout_kl()
+            stopped = self._guard.stops(kl, limit)
+        return EpochResult(n_steps, stopped, kl, self._metrics.values)
+
+    @abstractmethod
+    def minibatches(self) -> Iterator[Any]:
         """:return: the rollout's minibatches, shuffled"""
 
-    def look(self, batch: Any) -> float:
-        """
-        Compute the loss, and log it.
+    @abstractmethod
+    def evaluate(self, batch: Any) -> float:
+        """Compute the loss on a minibatch, and log it; returns the KL divergence."""
 
-        :param batch: a minibatch
-        :return: KL divergence on it
-        """
+    @abstractmethod
+    def step(self) -> None:
+        """Make the gradient step for the minibatch that was evaluated last."""
 
-    def apply(self, max_grad_norm: float) -> None:
-        """
-        Make the step for the minibatch that was looked at.
-
-        :param max_grad_norm: the largest norm of the gradient
-        """
-
-    def back_up(self) -> Backup:
-        """:return: a copy of the policy and its optimizer, to go back to"""
-
-    def finish(self) -> None:
-        """The update has made its last step, or was interrupted."""
+    def finish(self) -> None:  # noqa: B027  not all have something to do
+        pass
 
 
-class PlainSteps:
+class PlainUpdate(MinibatchUpdate):
     """
-    :param policy: the policy that is updated
     :param minibatches: starts an epoch
-    :param evaluate: asks the policy about a minibatch, and gives its samples with the answer
-    :param settings: hyperparameters of the loss
-    :param metrics: where to log
+    :param evaluate: returns the policy's output for a minibatch, and the samples that it is for
     """
 
     def __init__(
@@ -69,33 +84,23 @@ class PlainSteps:
         minibatches: Callable[[], Iterator[Any]],
         evaluate: Callable[[Any], tuple[PolicyOutput, RolloutBufferSamples]],
         settings: LossSettings,
-        metrics: MinibatchMetrics,
+        max_grad_norm: float,
+        rollout_kl: Callable[[], float],
     ) -> None:
-        self._policy, self._evaluate = policy, evaluate
-        self._settings, self._metrics = settings, metrics
-        self._loss = th.zeros(())
-        self.epoch = minibatches
+        super().__init__(KLGuard(lambda: PolicyBackup(policy)), rollout_kl)
+        self._policy, self._minibatches, self._evaluate = policy, minibatches, evaluate
+        self._settings, self._max_grad_norm = settings, max_grad_norm
+        self._terms: LossTerms | None = None
 
-    def look(self, batch: Any) -> float:
-        terms = ppo_loss(*self._evaluate(batch), self._settings)
-        self._loss = terms.total
-        return self._log(terms)
+    def minibatches(self) -> Iterator[Any]:
+        return self._minibatches()
 
-    def apply(self, max_grad_norm: float) -> None:
-        self._metrics.add(**clip_and_step(self._policy, self._loss, max_grad_norm))
-
-    def back_up(self) -> Backup:
-        return PolicyBackup(self._policy)
-
-    def finish(self) -> None:
-        pass
-
-    @th.no_grad()
-    def _log(self, terms: LossTerms) -> float:
-        kl = approx_kl(terms.ratio, terms.log_ratio)
+    def evaluate(self, batch: Any) -> float:
+        self._terms = terms = ppo_loss(*self._evaluate(batch), self._settings)
+        kl = approx_kl(terms.ratio.detach(), terms.log_ratio.detach())
         self._metrics.add(
             approx_kl=kl,
-            clip_fraction=clip_fraction(terms.ratio, self._settings.clip_range),
+            clip_fraction=clip_fraction(terms.ratio.detach(), self._settings.clip_range),
             policy_gradient_loss=terms.policy.item(),
             value_loss=terms.value.item(),
             entropy_loss=terms.entropy.item(),
@@ -103,81 +108,72 @@ class PlainSteps:
         )
         return kl
 
-
-class FastSteps:
-    """
-    :param policy: the policy that is updated
-    :param buffer: the rollout
-    :param batch_size: size of the minibatches
-    :param settings: hyperparameters of the loss
-    :param metrics: where to log
-    :param normalize: turns values and returns into the units that the value loss is taken in
-    """
-
-    def __init__(
-        self,
-        policy: FastPolicy,
-        buffer: RolloutBuffer,
-        batch_size: int,
-        settings: LossSettings,
-        metrics: MinibatchMetrics,
-        normalize: Callable[[np.ndarray], np.ndarray],
-    ) -> None:
-        self._policy, self._batch_size = policy, batch_size
-        self._settings, self._metrics = settings, metrics
-        policy.start_update()
-        self._observations, self._actions, samples = take_rollout(policy, buffer, normalize)
-        self._columns = np.stack(samples, axis=1)
-        self._gradient = LossGradient(np.zeros(0), np.zeros(0), 0.0, {})
-
-    def epoch(self) -> Iterator[np.ndarray]:
-        indices = shuffled(len(self._observations))
-        for start in range(0, len(indices), self._batch_size):
-            yield indices[start : start + self._batch_size]
-
-    def look(self, batch: np.ndarray) -> float:
-        values, log_prob, entropy = self._policy.evaluate(self._observations[batch], self._actions[batch])
-        samples = Samples(*np.ascontiguousarray(self._columns[batch].T))
-        self._gradient = ppo_loss_gradient(values, log_prob, entropy, samples, self._settings)
-        self._metrics.add(**self._gradient.metrics)
-        return self._gradient.metrics["approx_kl"]
-
-    def apply(self, max_grad_norm: float) -> None:
-        self._policy.backward(self._gradient)
-        self._metrics.add(**self._policy.step(max_grad_norm))
-
-    def back_up(self) -> Backup:
-        return self._policy.back_up()
-
-    def finish(self) -> None:
-        self._policy.finish_update()
+    def step(self) -> None:
+        assert self._terms is not None
+        self._metrics.add(**clip_and_step(self._policy, self._terms.total, self._max_grad_norm))
 
 
-def take_rollout(
+class RolloutArrays(NamedTuple):
+    """A rollout on the fast path, with one row per sample."""
+
+    observations: Any
+    actions: np.ndarray
+    samples: Samples
+
+
+def flatten_rollout(
     policy: FastPolicy, buffer: RolloutBuffer, normalize: Callable[[np.ndarray], np.ndarray]
-) -> tuple[Any, np.ndarray, Samples]:
-    """
-    :param policy: the policy that is updated
-    :param buffer: the rollout
-    :param normalize: turns values and returns into the units that the value loss is taken in
-    :return: its observations, prepared, its actions, and what the loss needs beside them
-    """
-    _put_in_a_row(buffer)
+) -> RolloutArrays:
+    """:param normalize: scales values and returns to the units of the value loss"""
+    _flatten_buffer(buffer)
     columns = (normalize(buffer.values), buffer.log_probs, buffer.advantages, normalize(buffer.returns))
-    return policy.prepare(buffer.observations), buffer.actions, Samples(*(column.reshape(-1) for column in columns))
+    samples = Samples(*(column.reshape(-1) for column in columns))
+    return RolloutArrays(policy.prepare(buffer.observations), buffer.actions, samples)
 
 
-def shuffled(n: int) -> np.ndarray:
-    """
-    :param n: size of the rollout
-    :return: the order of its samples in an epoch, from the random numbers that RolloutBuffer.get draws
-    """
-    return np.random.permutation(n)
-
-
-def _put_in_a_row(buffer: RolloutBuffer) -> None:
+def _flatten_buffer(buffer: RolloutBuffer) -> None:
     """What RolloutBuffer.get does when it is called first."""
     if not buffer.generator_ready:
         for name in ("observations", "actions", "values", "log_probs", "advantages", "returns"):
             setattr(buffer, name, buffer.swap_and_flatten(getattr(buffer, name)))
         buffer.generator_ready = True
+
+
+class NumpyUpdate(MinibatchUpdate):
+    """On the fast path, in this process."""
+
+    def __init__(
+        self,
+        policy: FastPolicy,
+        rollout: RolloutArrays,
+        batch_size: int,
+        settings: LossSettings,
+        max_grad_norm: float,
+        rollout_kl: Callable[[], float],
+    ) -> None:
+        super().__init__(KLGuard(policy.back_up), rollout_kl)
+        self._policy, self._batch_size = policy, batch_size
+        self._settings, self._max_grad_norm = settings, max_grad_norm
+        policy.start_update()
+        self._observations, self._actions, samples = rollout
+        self._columns = np.stack(samples, axis=1)
+        self._gradient = LossGradient(np.zeros(0), np.zeros(0), 0.0, {})
+
+    def minibatches(self) -> Iterator[np.ndarray]:
+        indices = np.random.permutation(len(self._observations))
+        for start in range(0, len(indices), self._batch_size):
+            yield indices[start : start + self._batch_size]
+
+    def evaluate(self, batch: np.ndarray) -> float:
+        output = self._policy.evaluate(self._observations[batch], self._actions[batch])
+        samples = Samples(*np.ascontiguousarray(self._columns[batch].T))
+        self._gradient = ppo_loss_gradient(*output, samples, self._settings)
+        self._metrics.add(**self._gradient.metrics)
+        return self._gradient.metrics["approx_kl"]
+
+    def step(self) -> None:
+        self._policy.backward(self._gradient)
+        self._metrics.add(**self._policy.step(self._max_grad_norm))
+
+    def finish(self) -> None:
+        self._policy.finish_update()

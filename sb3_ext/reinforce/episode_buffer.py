@@ -16,7 +16,7 @@ from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
 from sb3_ext.common.returns import reward_to_go
-from sb3_ext.fast.rollouts import DeferringBuffer
+from sb3_ext.fast.rollouts import DeferredValuesBuffer
 
 __all__ = ["DictEpisodeBuffer", "EpisodeBuffer"]
 
@@ -26,7 +26,7 @@ Columns = dict[str, np.ndarray]
 _OBS = "observations"
 
 
-class EpisodeBuffer(DeferringBuffer, RolloutBuffer):
+class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
     """
     :param max_episode_steps: an episode that is longer is given out in parts of at least this many steps, each
         bootstrapped from the value function; ``None`` waits for as long as an episode lasts

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, Schedule
 from stable_baselines3.common.utils import explained_variance
 
-from sb3_ext.common.algorithm import read_whole_numbers
-from sb3_ext.common.names import check_choice, extends
+from sb3_ext.common.algorithm import ExtAlgorithm
+from sb3_ext.common.fast_path import FastPath
+from sb3_ext.common.names import check_choice, checked_keywords
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.updates import (
     MinibatchMetrics,
@@ -25,7 +26,7 @@ from sb3_ext.common.updates import (
     normalize_advantages,
     rollout_kl,
 )
-from sb3_ext.fast.algorithm import FastAlgorithm
+from sb3_ext.fast.path import CpuFastPath
 from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
 from sb3_ext.reinforce.loss import reinforce_loss, reinforce_loss_gradient
@@ -35,46 +36,56 @@ __all__ = ["REINFORCE"]
 BASELINES = ("none", "mean", "value")
 NORMALIZATIONS = ("off", "batch", "rollout")
 
-#: Steps waiting for the end of their episode, in rollouts, from which on the user is told.
+#: Warn when so many rollouts of steps wait for the end of their episode
 _MANY_ROLLOUTS_WAITING = 50
 
 
-class REINFORCE(FastAlgorithm):
+class REINFORCE(ExtAlgorithm):
     """
     REINFORCE (Williams, 1992) on whole episodes from vectorised environments.
 
-    Each step is learned from exactly once, with the discounted reward from it to the end of its episode. An episode
-    that the end of a rollout cuts is carried over and used when it has ended; its early steps were then taken by an
+    Each step is used exactly once, with the discounted sum of the rewards from it to the end of its episode. An episode
+    that the end of a rollout cuts is carried over and used when it has ended. Its first steps were then taken by an
     older policy, and are weighted by the importance ratio, truncated at 1. An episode that a time limit cuts is
-    bootstrapped from the value function, which is therefore trained whatever the baseline is.
+    bootstrapped from the value function, which is therefore trained with every baseline.
 
     :param policy: The policy model to use (MlpPolicy, CnnPolicy, MultiInputPolicy)
     :param env: The environment to learn from (if registered in Gymnasium, can be str)
     :param learning_rate: The learning rate, it can be a function of the remaining progress (from 1 to 0)
     :param n_steps: The number of steps to run in each environment before an update; an update needs a finished episode
-    :param batch_size: Size of the minibatches, one gradient step each; ``None`` makes one step on all
+    :param batch_size: Size of the minibatches, with one gradient step each; ``None`` makes one step on all samples
     :param gamma: Discount factor
-    :param baseline: what is subtracted from the returns: ``"value"`` (a learned state value), ``"mean"`` (their mean),
-        or ``"none"``
-    :param normalize_returns: subtract the mean and divide by the standard deviation, after the baseline: over the
-        ``"rollout"``, over each ``"batch"``, or ``"off"``
+    :param baseline: What to subtract from the returns: ``"value"`` (a learned state value), ``"mean"`` (their mean), or
+        ``"none"``
+    :param normalize_returns: Normalize the returns after subtracting the baseline: over the ``"rollout"``, over each
+        ``"batch"``, or ``"off"``
     :param ent_coef: Entropy coefficient of the loss
-    :param vf_coef: Value function coefficient of the loss; 0 trains no value function, and then a time limit counts as
-        an end
-    :param max_grad_norm: The maximum norm of the gradient
-    :param max_episode_steps: An episode that is longer is learned from in parts, bootstrapped from the value function;
-        bounds the memory where episodes hardly ever end
+    :param vf_coef: Value function coefficient of the loss; with 0 no value function is trained, and a time limit
+        counts as the end of an episode
+    :param max_grad_norm: The maximum norm of the gradient, for actor and critic separately
+    :param max_episode_steps: Learn from longer episodes in parts, bootstrapped from the value function; this bounds the
+        memory where episodes hardly ever end
     :param use_sde: Whether to use generalized State Dependent Exploration (gSDE)
     :param sde_sample_freq: Sample a new noise matrix every n steps when using gSDE
-    :param fast: take the fast path where it applies
-    :param kwargs: parameters of SB3's :class:`~stable_baselines3.common.on_policy_algorithm.OnPolicyAlgorithm`
+    :param rollout_buffer_class: A subclass of ``EpisodeBuffer``
+    :param rollout_buffer_kwargs: Keyword arguments of the rollout buffer
+    :param stats_window_size: Number of episodes to average in the logs of rewards and lengths
+    :param tensorboard_log: The log location for TensorBoard
+    :param monitor_wrapper: Whether to wrap a created environment in a ``Monitor``
+    :param policy_kwargs: Additional arguments of the policy
+    :param verbose: Verbosity level: 0 for no output, 1 for info messages, 2 for debug messages
+    :param seed: Seed for the pseudo random generators
+    :param device: Device (cpu, cuda, ...) on which the code should run
+    :param fast: Take the fast path where it applies
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
     schedulable: ClassVar[tuple[str, ...]] = ("ent_coef", "vf_coef", "max_grad_norm", "gamma")
+    fast_path_class: ClassVar[type[FastPath] | None] = CpuFastPath
     rollout_buffer: EpisodeBuffer
+    _warned_waiting = False
 
-    @extends(OnPolicyAlgorithm.__init__, without=["gae_lambda", "supported_action_spaces"])
+    @checked_keywords
     def __init__(
         self,
         policy: str | type[ActorCriticPolicy],
@@ -91,9 +102,18 @@ class REINFORCE(FastAlgorithm):
         max_episode_steps: int | None = None,
         use_sde: bool = False,
         sde_sample_freq: int = -1,
+        *,
+        rollout_buffer_class: type[RolloutBuffer] | None = None,
+        rollout_buffer_kwargs: dict[str, Any] | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        monitor_wrapper: bool = True,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
         fast: bool | str = True,
         _init_setup_model: bool = True,
-        **kwargs: Any,
     ) -> None:
         super().__init__(
             policy,
@@ -107,50 +127,57 @@ class REINFORCE(FastAlgorithm):
             max_grad_norm=max_grad_norm,
             use_sde=use_sde,
             sde_sample_freq=sde_sample_freq,
+            rollout_buffer_class=rollout_buffer_class,
+            rollout_buffer_kwargs=rollout_buffer_kwargs,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            monitor_wrapper=monitor_wrapper,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
             supported_action_spaces=(spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary),
-            fast=fast,
             _init_setup_model=False,
-            **kwargs,
         )
+        self.fast = fast
         self.batch_size = batch_size
         self.baseline = baseline
         self.normalize_returns = normalize_returns
         self.max_episode_steps = max_episode_steps
-        self._warned_waiting = False
         if _init_setup_model:
             self._setup_model()
 
     def _setup_model(self) -> None:
-        self._read_schedules()
-        self._check_options()
-        if self.rollout_buffer_class is None:
-            is_dict = isinstance(self.observation_space, spaces.Dict)
-            self.rollout_buffer_class = DictEpisodeBuffer if is_dict else EpisodeBuffer
-        elif not issubclass(self.rollout_buffer_class, EpisodeBuffer):
-            raise ValueError(
-                f"rollout_buffer_class={self.rollout_buffer_class.__name__} must be a kind of EpisodeBuffer."
-            )
-        self.rollout_buffer_kwargs = {**self.rollout_buffer_kwargs, "max_episode_steps": self.max_episode_steps}
         super()._setup_model()
-        if self._initial("vf_coef") == 0:
-            # The value function is not trained: make it zero, so that nothing is bootstrapped from its initial noise.
+        if self.schedules.initial(self, "vf_coef") == 0:
+            # The value function is not trained: make it zero, so that nothing is bootstrapped from its initial noise
             for parameter in self.policy.value_net.parameters():
                 th.nn.init.zeros_(parameter)
 
-    def _check_options(self) -> None:
+    def _read_options(self) -> None:
+        super()._read_options()
         # YAML reads a bare `off` as False, and `null` is a natural way to write none
         self.normalize_returns = self.normalize_returns or "off"
         self.baseline = self.baseline or "none"
         check_choice("baseline", self.baseline, BASELINES)
         check_choice("normalize_returns", self.normalize_returns, NORMALIZATIONS)
-        read_whole_numbers(self.__dict__)
         if self.batch_size is not None and self.batch_size < 2:
             raise ValueError(f"batch_size={self.batch_size} must be at least 2, or None for one step on all samples.")
-        if self._initial("vf_coef") == 0 and (self.baseline == "value" or self.max_episode_steps is not None):
+        if self.schedules.initial(self, "vf_coef") == 0 and (
+            self.baseline == "value" or self.max_episode_steps is not None
+        ):
             raise ValueError(
                 "baseline='value' and max_episode_steps need a value function, and vf_coef=0 trains none: set vf_coef "
                 "(0.5 is usual), or baseline='mean' and no max_episode_steps."
             )
+        if self.rollout_buffer_class is None:
+            is_dict = isinstance(self.observation_space, spaces.Dict)
+            self.rollout_buffer_class = DictEpisodeBuffer if is_dict else EpisodeBuffer
+        elif not issubclass(self.rollout_buffer_class, EpisodeBuffer):
+            raise ValueError(
+                f"rollout_buffer_class={self.rollout_buffer_class.__name__} must be a subclass of EpisodeBuffer."
+            )
+        self.rollout_buffer_kwargs = {**self.rollout_buffer_kwargs, "max_episode_steps": self.max_episode_steps}
 
     def train(self) -> None:
         """Update the policy from the episodes that ended in the last rollout."""

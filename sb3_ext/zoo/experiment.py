@@ -21,9 +21,9 @@ from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
+from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.common.schedules import parse_schedule
-from sb3_ext.fast.algorithm import FastAlgorithm
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.metrics.sample_efficiency import remember_spec
@@ -301,7 +301,7 @@ class ExtExperimentManager(ExperimentManager):
 
     def _set_threads(self, model: Any) -> None:
         asked = getattr(self.args, "num_threads", None) or -1
-        if asked > 0 or not isinstance(model, FastAlgorithm):
+        if asked > 0 or not isinstance(model, ExtAlgorithm) or model.fast_path_class is None:
             return
         threads = self._options.threads
         measured = threads == "auto" and th.get_num_threads() > 1

@@ -14,7 +14,6 @@ import sb3_ext.envs  # noqa: F401  registers Bandit-v0
 from sb3_ext import REINFORCE, A2CExt, MaskablePPOExt, PPOExt, RecurrentPPOExt
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.common.env_checks import env_diversity, warn_if_copies
-from sb3_ext.fast.algorithm import FastAlgorithm
 
 
 def test_copies_have_no_diversity_and_independent_ones_about_one():
@@ -102,8 +101,7 @@ def warnings_of(algorithm=PPOExt, **kwargs):
         policy = "MlpLstmPolicy" if algorithm is RecurrentPPOExt else "MlpPolicy"
         settings = {} if algorithm in (A2CExt, REINFORCE) else {"batch_size": 256, "n_epochs": 1}
         model = algorithm(policy, env, n_steps=32, seed=0, device="cpu", **settings).learn(1024)
-    if isinstance(model, FastAlgorithm):
-        assert 0.0 <= model.logger.name_to_value["rollout/env_diversity"] <= 1.0
+    assert 0.0 <= model.logger.name_to_value["rollout/env_diversity"] <= 1.0
     return [str(warning.message) for warning in caught if "deterministic" in str(warning.message)]
 
 

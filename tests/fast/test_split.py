@@ -21,9 +21,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import PPOExt
+from sb3_ext.common.fast_path import EpochResult
 from sb3_ext.fast import critic_process
-from sb3_ext.fast.faster_of import FasterOf
-from sb3_ext.ppo_ext.split_steps import TimedSteps
+from sb3_ext.fast.adaptive_choice import AdaptiveChoice
+from sb3_ext.ppo_ext.split_steps import TimedUpdate
 
 pytestmark = pytest.mark.skipif(not critic_process.can_fork(), reason="needs two cores, and Linux on x86")
 
@@ -41,7 +42,7 @@ def _one_thread() -> Any:
 
 
 def always(monkeypatch: pytest.MonkeyPatch, way: int) -> None:
-    monkeypatch.setattr(FasterOf, "choose", lambda _: way)
+    monkeypatch.setattr(AdaptiveChoice, "choose", lambda _: way)
 
 
 def make(env: Any = "CartPole-v1", **kwargs: Any) -> PPOExt:
@@ -70,7 +71,7 @@ class Watch(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        process = self.model._fast_policy._critic_process  # type: ignore[attr-defined]
+        process = self.model._fast_path._policy._critic_process  # type: ignore[attr-defined]
         if process is not None:
             self.pids.append(process._process.pid)
             if self._act is not None:
@@ -121,7 +122,7 @@ def test_the_results_are_the_same_to_the_last_bit(
 
 def test_both_ways_are_tried_and_the_model_saves_and_loads(tmp_path: Path) -> None:
     model = make().learn(STEPS)
-    assert all(model._fast_policy.faster_of._seconds)  # type: ignore[union-attr]
+    assert all(model._fast_path._policy.split_choice._seconds)  # type: ignore[union-attr]
     model.save(tmp_path / "model.zip")
     loaded = PPOExt.load(tmp_path / "model.zip", env=model.get_env(), device="cpu")
     for saved, there in zip(state(loaded), state(model), strict=True):
@@ -180,9 +181,9 @@ def test_an_interrupted_update_leaves_nothing_undone(monkeypatch: pytest.MonkeyP
         if len(looked) == 3:
             raise KeyboardInterrupt
 
-    actor_backward = type(model._fast_policy).backward_actor  # type: ignore[union-attr]
+    actor_backward = type(model._fast_path._policy).backward_actor  # type: ignore[union-attr]
     monkeypatch.setattr(
-        type(model._fast_policy), "backward_actor", lambda *args: (interrupted(), actor_backward(*args))
+        type(model._fast_path._policy), "backward_actor", lambda *args: (interrupted(), actor_backward(*args))
     )
     with pytest.raises(KeyboardInterrupt):
         model.learn(64, reset_num_timesteps=False)
@@ -271,12 +272,12 @@ import time
 import torch as th
 th.set_num_threads(1)
 from sb3_ext import PPOExt
-from sb3_ext.fast.faster_of import FasterOf
-FasterOf.choose = lambda _: 1
+from sb3_ext.fast.adaptive_choice import AdaptiveChoice
+AdaptiveChoice.choose = lambda _: 1
 model = PPOExt("MlpPolicy", "CartPole-v1", n_steps=64, device="cpu")
 def wait(*_):
     if model.num_timesteps > 64:
-        print(model._fast_policy._critic_process._process.pid, flush=True)
+        print(model._fast_path._policy._critic_process._process.pid, flush=True)
         time.sleep(600)
     return True
 model.learn(128, callback=wait)
@@ -289,73 +290,74 @@ model.learn(128, callback=wait)
     assert ends(number)
 
 
-class NoSteps:
-    """Steps that do nothing."""
+class NoUpdate:
+    """Epochs of one minibatch that do nothing."""
 
-    epoch = apply = back_up = None
+    def run_epoch(self, limit: Any) -> EpochResult:
+        return EpochResult(1, False, 0.5, {"approx_kl": [0.5]})
 
-    def look(self, batch: Any) -> float:
-        return 0.5
+    def rollout_kl(self) -> float:
+        return 0.0
 
     def finish(self) -> None:
         pass
 
 
 def test_the_time_of_an_update_is_told_for_each_minibatch() -> None:
-    faster_of = FasterOf()
-    timed = TimedSteps(NoSteps(), faster_of, SPLIT)
+    choice = AdaptiveChoice()
+    timed = TimedUpdate(NoUpdate(), choice, SPLIT)
     timed.finish()
-    assert not faster_of._seconds[SPLIT], "an update without minibatches says nothing"
-    assert timed.look(None) == 0.5
+    assert not choice._seconds[SPLIT], "an update without minibatches says nothing"
+    assert timed.run_epoch(None).last_kl == 0.5
     timed.finish()
-    assert len(faster_of._seconds[SPLIT]) == 1 and not faster_of._seconds[ALONE]
+    assert len(choice._seconds[SPLIT]) == 1 and not choice._seconds[ALONE]
 
 
-def test_the_faster_way_is_taken_and_the_other_one_tried_again() -> None:
-    faster_of, ways = FasterOf(trials=2, again_after=5), []
+def test_the_faster_option_is_taken_and_the_other_one_tried_again() -> None:
+    choice, options = AdaptiveChoice(trials=2, again_after=5), []
     for _ in range(15):
-        way = faster_of.choose()
-        ways.append(way)
-        faster_of.tell(way, 1.0 if way else 1.2)
-    assert ways == [0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0]
+        option = choice.choose()
+        options.append(option)
+        choice.tell(option, 1.0 if option else 1.2)
+    assert options == [0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0]
 
 
-def test_a_way_that_is_far_slower_is_tried_less_often() -> None:
-    faster_of, ways = FasterOf(trials=2, again_after=5), []
+def test_an_option_that_is_far_slower_is_tried_less_often() -> None:
+    choice, options = AdaptiveChoice(trials=2, again_after=5), []
     for _ in range(100):
-        way = faster_of.choose()
-        ways.append(way)
-        faster_of.tell(way, 1.0 if way else 3.0)
-    assert ways.count(0) == 2 + 4
+        option = choice.choose()
+        options.append(option)
+        choice.tell(option, 1.0 if option else 3.0)
+    assert options.count(0) == 2 + 4
 
 
 def test_a_second_process_that_is_hopelessly_slow_is_tried_once() -> None:
-    faster_of, ways = FasterOf(trials=2, again_after=5), []
+    choice, options = AdaptiveChoice(trials=2, again_after=5), []
     for _ in range(10):
-        ways.append(faster_of.choose())
-        faster_of.tell(ways[-1], 3.0 if ways[-1] else 1.0)
-    assert ways == [0, 0, 1, *[0] * 7]
+        options.append(choice.choose())
+        choice.tell(options[-1], 3.0 if options[-1] else 1.0)
+    assert options == [0, 0, 1, *[0] * 7]
 
 
-def test_a_way_that_was_slow_while_the_machine_was_busy_is_taken_at_the_next_try() -> None:
-    faster_of = FasterOf(trials=3, again_after=10)
+def test_an_option_that_was_slow_while_the_machine_was_busy_is_taken_at_the_next_try() -> None:
+    choice = AdaptiveChoice(trials=3, again_after=10)
     for _ in range(20):
-        way = faster_of.choose()
-        faster_of.tell(way, 2.0 if way else 1.0)
-    ways = []
+        option = choice.choose()
+        choice.tell(option, 2.0 if option else 1.0)
+    options = []
     for _ in range(60):
-        ways.append(faster_of.choose())
-        faster_of.tell(ways[-1], 0.5 if ways[-1] else 1.0)
-    assert ways.index(1) < 40 and ways[ways.index(1) + 1] == 1
-    assert ways.count(0) < 40
+        options.append(choice.choose())
+        choice.tell(options[-1], 0.5 if options[-1] else 1.0)
+    assert options.index(1) < 40 and options[options.index(1) + 1] == 1
+    assert options.count(0) < 40
 
 
-def test_a_way_that_becomes_slower_is_left() -> None:
-    faster_of = FasterOf(trials=3)
+def test_an_option_that_becomes_slower_is_left() -> None:
+    choice = AdaptiveChoice(trials=3)
     for _ in range(20):
-        way = faster_of.choose()
-        faster_of.tell(way, 1.0 if way else 2.0)
+        option = choice.choose()
+        choice.tell(option, 1.0 if option else 2.0)
     for _ in range(3):
-        way = faster_of.choose()
-        faster_of.tell(way, 3.0 if way else 2.0)
-    assert faster_of.choose() == 0
+        option = choice.choose()
+        choice.tell(option, 3.0 if option else 2.0)
+    assert choice.choose() == 0

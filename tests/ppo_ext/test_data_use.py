@@ -7,7 +7,7 @@ from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import MaskablePPOExt, PPOExt, RecurrentPPOExt
-from sb3_ext.ppo_ext.steps import FastSteps
+from sb3_ext.ppo_ext.steps import NumpyUpdate
 
 POLICIES = {PPOExt: "MlpPolicy", RecurrentPPOExt: "MlpLstmPolicy", MaskablePPOExt: "MlpPolicy"}
 
@@ -64,17 +64,17 @@ def test_each_sample_is_in_exactly_one_minibatch_an_epoch_on_the_fast_path(batch
     seen = []
 
     class Recorded(PPOExt):
-        def _make_steps(self, settings, metrics):
-            steps = super()._make_steps(settings, metrics)
-            assert isinstance(steps, FastSteps)
-            look = steps.look
+        def _make_update(self, settings):
+            update = super()._make_update(settings)
+            assert isinstance(update, NumpyUpdate)
+            evaluate = update.evaluate
 
-            def recorded_look(batch):
-                seen.extend(steps._observations[batch].flatten().tolist())
-                return look(batch)
+            def recorded_evaluate(batch):
+                seen.extend(update._observations[batch].flatten().tolist())
+                return evaluate(batch)
 
-            steps.look = recorded_look
-            return steps
+            update.evaluate = recorded_evaluate
+            return update
 
     env = make_vec_env(CountingEnv, 4, seed=1)
     settings = {"n_steps": 16, "batch_size": batch_size, "n_epochs": 3, "seed": 0, "device": "cpu"}

@@ -77,7 +77,7 @@ def test_playing_without_masks_gets_a_warning():
     model = MaskablePPOExt("MlpPolicy", make_vec_env(masked_env, 1), n_steps=16, batch_size=16, device="cpu")
     obs = model.env.reset()
     for arguments in ((obs,), (obs, None, None, True)):
-        with pytest.warns(UserWarning, match="plays without action masks"):
+        with pytest.warns(UserWarning, match="predicts without action masks"):
             model.predict(*arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -16,7 +16,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, is_vecenv_wrapped
 
-from sb3_ext.fast.algorithm import FastAlgorithm
+from sb3_ext.common.algorithm import ExtAlgorithm
 
 __all__ = ["Scores", "play"]
 
@@ -97,7 +97,7 @@ def play(
     observations = _reset(env)
     states: Any = None
     starts = np.ones(env.num_envs, dtype=bool)
-    with agent.predicting_fast() if isinstance(agent, FastAlgorithm) else nullcontext():
+    with agent.predicting_fast() if isinstance(agent, ExtAlgorithm) else nullcontext():
         while count.goes_on:
             masks = {"action_masks": get_action_masks(env)} if use_masks else {}
             actions, states = agent.predict(observations, states, starts, deterministic, **masks)

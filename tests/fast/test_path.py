@@ -13,9 +13,9 @@ from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from sb3_ext import REINFORCE, PPOExt
-from sb3_ext.fast.applies import find_fast_policy
 from sb3_ext.fast.image_policy import FastImagePolicy
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
+from sb3_ext.fast.path import find_fast_policy
 from sb3_ext.fast.policy import has_hooks
 
 FLOAT_IMAGE = spaces.Box(0.0, 1.0, (3, 36, 36), np.float32)
@@ -160,7 +160,7 @@ def test_what_is_saved_knows_nothing_of_the_fast_path_but_whether_to_take_it(alg
     with zipfile.ZipFile(tmp_path / "model.zip") as archive:
         saved = json.loads(archive.read("data"))
     assert saved["fast"] is True
-    assert not {"_fast_policy", "_told_why_not_fast", "_compared_envs"} & set(saved)
+    assert not {"_fast_path", "_compared_at"} & set(saved)
 
 
 @pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")

@@ -1,0 +1,83 @@
+"""The edge of the fast path: what algorithms ask of it, and what an update asks of the code that runs its epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from stable_baselines3.common.buffers import RolloutBuffer
+
+__all__ = ["ALONE", "EpochResult", "FastPath", "KLLimit", "UpdateBackend"]
+
+#: Value of ``fast``: without helper processes
+ALONE = "alone"
+
+
+class FastPath(Protocol):
+    """
+    A faster way to act, predict and update, for the policies that it supports. The algorithm owns it; it does not keep
+    the algorithm, so each method is given it.
+    """
+
+    #: For rollouts on this path
+    buffer_class: type[RolloutBuffer]
+
+    def policy_of(self, algorithm: Any) -> Any:
+        """:return: the algorithm's policy on this path; ``None`` where the path does not support it or is off"""
+
+    def collecting(
+        self, algorithm: Any, buffer: RolloutBuffer, on_complete: Callable[[RolloutBuffer], None]
+    ) -> AbstractContextManager[None]:
+        """
+        Act on this path while the algorithm collects a rollout.
+
+        :param on_complete: called when the rollout is complete, while its arrays are ordered by step and environment
+        """
+
+    def predicting(self, algorithm: Any) -> AbstractContextManager[None]:
+        """Let ``predict`` take this path, as long as the policy does not change."""
+
+    def close(self) -> None:
+        """End helper processes; the next update starts them again."""
+
+
+class KLLimit(NamedTuple):
+    """
+    :param value: the largest KL divergence allowed
+    :param before_steps: check each minibatch before the step on it
+    :param after_epoch: check the whole rollout after the epoch
+    :param rollback: when it is exceeded, restore the last parameters and optimizer state found to be inside the limit
+    """
+
+    value: float
+    before_steps: bool
+    after_epoch: bool
+    rollback: bool
+
+
+class EpochResult(NamedTuple):
+    """
+    :param n_steps: gradient steps made
+    :param stopped: whether the KL limit was exceeded, which ends the update
+    :param last_kl: the KL divergence measured last, before any rollback
+    :param metrics: one value per minibatch under each name
+    """
+
+    n_steps: int
+    stopped: bool
+    last_kl: float
+    metrics: Mapping[str, Sequence[float]]
+
+
+class UpdateBackend(Protocol):
+    """Runs the epochs of one update."""
+
+    def run_epoch(self, limit: KLLimit | None) -> EpochResult:
+        """One pass over the rollout, in an order drawn by ``np.random.permutation`` as in SB3's buffers."""
+
+    def rollout_kl(self) -> float:
+        """:return: KL divergence over the whole rollout"""
+
+    def finish(self) -> None:
+        """The update has made its last step, or was interrupted."""
