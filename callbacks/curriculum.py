@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.callbacks.nested import all_of
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.common.model_file import callback_state
 from sb3_ext.wrappers.curriculum.env import STAGE_KEY
 from sb3_ext.wrappers.curriculum.options import CurriculumOptions, Stage, read_curriculum
@@ -103,7 +102,7 @@ class CurriculumProgress:
         return f"score {score:.4g} did not improve on {self.best_score:.4g} for {plateau.steps:,} steps"
 
 
-class Curriculum(BaseCallback):
+class Curriculum(RunCallback):
     """
     Decides at the end of each rollout whether to move on or back, from the raw scores of episodes that were played in
     the stage. Episodes that have begun end in their stage.
@@ -135,8 +134,8 @@ class Curriculum(BaseCallback):
         self._set_stage()
         self._start_over_in_stage()
         self._warn_if_too_short()
-        if self.verbose >= 1 and self.progress.stage_steps + self.progress.stage > 0:
-            print(
+        if self.progress.stage_steps + self.progress.stage > 0:
+            self.say(
                 f"Curriculum: goes on in stage {self.progress.stage + 1} of {len(self.options.stages)}, "
                 f"{self.stage.name!r}, after {self.progress.stage_steps:,} steps in it"
             )
@@ -164,12 +163,11 @@ class Curriculum(BaseCallback):
         self.progress = CurriculumProgress(stage, self.options.stages[stage].name)
         self._keep_progress()
         self._set_stage()
-        if self.verbose >= 1:
-            direction = "on" if by > 0 else "back"
-            print(
-                f"Curriculum: {direction} to stage {stage + 1} of {len(self.options.stages)}, {self.stage.name!r}, at "
-                f"{self.num_timesteps:,} steps: {reason} in {left.name!r} ({steps:,} steps)"
-            )
+        direction = "on" if by > 0 else "back"
+        self.say(
+            f"Curriculum: {direction} to stage {stage + 1} of {len(self.options.stages)}, {self.stage.name!r}, at "
+            f"{self.num_timesteps:,} steps: {reason} in {left.name!r} ({steps:,} steps)"
+        )
 
     def _keep_progress(self) -> None:
         # Not a copy: a checkpoint in the middle of a rollout has the latest
@@ -183,8 +181,8 @@ class Curriculum(BaseCallback):
 
     def _eval_envs(self) -> Iterator[VecEnv]:
         """Those of the callbacks that this one was given to ``learn`` with."""
-        for callback in all_of(self.locals.get("callback")):
-            if isinstance(callback, EvalCallback) and callback.eval_env.has_attr("stage"):
+        for callback in self.run.stock.evaluations:
+            if callback.eval_env.has_attr("stage"):
                 yield callback.eval_env
 
     def _check_envs(self) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import warnings
+from pathlib import Path
 
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, CheckpointCallback, EvalCallback
+from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.evaluation.callback import Evaluation
-from sb3_ext.callbacks.nested import all_of
 from sb3_ext.runs.agents.statistics import save_statistics
 
 __all__ = ["SaveNormalization"]
@@ -18,45 +18,36 @@ __all__ = ["SaveNormalization"]
 _SETTINGS = ("norm_obs", "norm_obs_keys", "clip_obs", "epsilon")
 
 
-class SaveNormalization(BaseCallback):
+class SaveNormalization(RunCallback):
     """
     Saves the statistics of the training environments beside each best model and each checkpoint, where
     ``sb3_ext.runs.agents.statistics.load_statistics`` and RL Zoo's commands find them.
 
-    Add it anywhere among the callbacks of a training: it finds each ``EvalCallback`` and ``CheckpointCallback``, also
-    inside other callbacks, and keeps what they call already. It can also be an ``EvalCallback``'s
-    ``callback_on_new_best``. Without ``VecNormalize`` it does nothing.
+    It goes into the list of callbacks of a training, at any place: statistics are then saved with each new best model
+    of an ``EvalCallback`` and each model of a ``CheckpointCallback``, also where these are inside other callbacks. It
+    can be an ``EvalCallback``'s ``callback_on_new_best`` as well. Without ``VecNormalize`` it does nothing.
     """
 
     def _on_training_start(self) -> None:
         vec_normalize = self.model.get_vec_normalize_env()
         if vec_normalize is None:
             return
-        for callback in list(all_of(self.locals["callback"])):
-            if isinstance(callback, CheckpointCallback):
-                callback.save_vecnormalize = True
-            elif isinstance(callback, EvalCallback):
-                _check_eval_env(callback.eval_env, vec_normalize)
-                # Ours saves the statistics of the model that it evaluated, which may be of an earlier step
-                if not isinstance(callback, Evaluation):
-                    self._extend_new_best(callback)
+        for evaluation in self.run.stock.evaluations:
+            _check_eval_env(evaluation.eval_env, vec_normalize)
+        for saver in self.run.stock.checkpoints:
+            saver.save_vecnormalize = True
+        self.run.on("new_best", self._save)
 
     def _on_step(self) -> bool:
-        if isinstance(self.parent, EvalCallback) and self.parent.best_model_save_path is not None:
-            save_statistics(self.model, os.path.join(self.parent.best_model_save_path, "best_model.zip"))
+        if isinstance(self.parent, EvalCallback):
+            self._save(self.parent)
         return True
 
-    def _extend_new_best(self, callback: EvalCallback) -> None:
-        present = callback.callback_on_new_best
-        if any(isinstance(called, SaveNormalization) for called in all_of(present)):
-            return  # also when ``learn`` is called again with the same callbacks
-        save = SaveNormalization()
-        # First, so that an error in the other can't separate a model from its statistics
-        joined = CallbackList([save] if present is None else [save, present])
-        # Not init_callback(), which would initialise the user's callback a second time
-        joined.model = save.model = self.model
-        joined.parent = save.parent = callback
-        callback.callback_on_new_best = joined
+    def _save(self, evaluation: EvalCallback) -> None:
+        folder = evaluation.best_model_save_path
+        # Ours saves those of the model that it evaluated, which may be of an earlier step
+        if folder is not None and not isinstance(evaluation, Evaluation):
+            save_statistics(self.model, Path(folder, "best_model.zip"))
 
 
 def _check_eval_env(eval_env: VecEnv, vec_normalize: VecNormalize) -> None:

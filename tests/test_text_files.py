@@ -57,7 +57,7 @@ print(manager.read_hyperparameters()[0]["policy"])
 
 
 def test_a_report_can_be_printed_where_some_characters_can_not(tmp_path, monkeypatch):
-    (tmp_path / "training.json").write_text(json.dumps({"state": "failed", "error": "Größe"}), encoding="utf-8")
+    (tmp_path / "run.json").write_text(json.dumps({"state": "failed", "error": "Größe"}), encoding="utf-8")
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", terminal)
     assert main(["report", "--print", str(tmp_path)]) == 0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.callbacks.alerts.context import facts_of
@@ -23,15 +22,15 @@ from sb3_ext.callbacks.alerts.nonfinite import (
     is_finite,
 )
 from sb3_ext.callbacks.alerts.options import AlertsOptions
-from sb3_ext.callbacks.alerts.rules import metric_of, show_at
 from sb3_ext.callbacks.alerts.rules.numbers import NAN
 from sb3_ext.callbacks.alerts.summary import AlertCount, print_summary, write_alert_counts
-from sb3_ext.callbacks.run_folder import folder_of_training
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.common.names import nearest
 from sb3_ext.common.options import read_keywords
-from sb3_ext.runs.rows import dump_row, last_row, rows_of, scalars
+from sb3_ext.runs.rows import dump_row, scalars
+from sb3_ext.runs.run import Phase
 
-__all__ = ["AlertListener", "Alerts", "TrainingDiverged", "metric_of"]
+__all__ = ["AlertListener", "Alerts", "TrainingDiverged"]
 
 #: Is told of an alert when it is announced: id, what is wrong in a few words, and all there is to say
 AlertListener = Callable[[str, str, str], None]
@@ -44,7 +43,7 @@ _STEPS_BETWEEN_LOOKS = 2048
 _ROWS_TO_COME = 30
 
 
-class Alerts(BaseCallback):
+class Alerts(RunCallback):
     """
     Judges each row that the logger writes, for all algorithms of SB3. Rules whose metrics a row does not have are
     left out: with ``Metrics`` in the list of callbacks, there is more to judge.
@@ -66,34 +65,36 @@ class Alerts(BaseCallback):
         self.options = read_keywords(AlertsOptions, options, fields, self)
         #: Are told of alerts as they are announced; add to it what sends them on
         self.listeners: list[AlertListener] = []
-        self._given_folder = self._folder = None if folder is None else Path(folder)
+        self._given_folder = None if folder is None else Path(folder)
         self._judge: Judge | None = None
         self._quiet: dict[str, int] = {}
         self._n_rows = 0
         self._total = 0
         self._next_look = 0
         self._told_missing = False
-        self._is_closed = True
         self._looks_at_nan = self._is_on_policy = True
         self._step_watch: StepWatch | None = None
 
     def _on_training_start(self) -> None:
         options = self.options
-        self._judge = Judge(options.rules, facts_of(self.model, options.threshold), options.changes)
-        self._folder = self._given_folder or folder_of_training(self)
+        facts = facts_of(self.model, self.run.threshold_or(options.threshold))
+        self._judge = Judge(options.rules, facts, options.changes)
         self._quiet = {}
         self._n_rows = self._total = 0
         self._next_look = self.num_timesteps
         self._told_missing = not options.added
-        self._is_closed = False
         self._looks_at_nan = NAN not in options.silence
         self._is_on_policy = isinstance(self.model, OnPolicyAlgorithm)
         self._end_step_watch()
         if self._looks_at_nan:
             self._step_watch = StepWatch(self.model, self._look_at_parameters)
-        rows = rows_of(self.logger)
-        rows.add_judge(self._judge_row)
-        rows.has_last_row = True
+        for listener in self.listeners:
+            self.run.on("alert", listener)
+        self.run.rows.add_observer(self._judge_row)
+        self.run.write_last_row()
+        self.run.at_end(Phase.FILES, self._finish)
+        if self.verbose >= 1:
+            self.run.at_end(Phase.SUMMARY, lambda: print_summary(self.summary()))
 
     def _on_rollout_start(self) -> None:
         # Right after an update, and before the policy is asked for actions
@@ -127,8 +128,6 @@ class Alerts(BaseCallback):
     def _on_training_end(self) -> None:
         if self._looks_at_nan:
             self._look_at_parameters()
-        last_row(self.logger, self.model.num_timesteps)
-        self.close()
 
     def _look_at_parameters(self) -> None:
         self._end_if_broken(find_broken_parameters(self.model))
@@ -155,20 +154,19 @@ class Alerts(BaseCallback):
         if self.options.on_nan == "raise":
             what = ", ".join(fault.what for fault in broken)
             error = TrainingDiverged(f"After {step:,} steps there is NaN or Inf in {what}. {judge.tallies[NAN].advice}")
-            self.close(error)
+            self.run.end(error)
             raise error
 
     def _judge_row(self, step: int, values: Mapping[str, Any]) -> dict[str, float]:
         judge = self._judge
-        if judge is None or self._is_closed:
-            return {}
+        assert judge is not None
         fired = judge.judge(step, scalars(values))
         self._n_rows += 1
         self._total += len(fired)
         added: dict[str, float] = {f"alert/{rule_id}": 0 for rule_id in judge.judged if judge.tallies[rule_id].fired}
         for alert in fired:
             added[f"alert/{alert.id}"] = 1
-            show_at(alert.id, alert.metric)
+            self.run.alert_metrics[alert.id] = alert.metric
             if self._quiet.get(alert.id, _SILENCE) >= _SILENCE:
                 self._announce(alert, step)
             self._quiet[alert.id] = -1
@@ -181,16 +179,14 @@ class Alerts(BaseCallback):
 
     def _announce(self, alert: Alert, step: int) -> None:
         text = f"{alert.text}. {alert.advice}" if alert.advice else f"{alert.text}."
-        if self.verbose >= 1:
-            print(f"Alert {alert.id} after {step:,} steps, {alert.title}: {text}")
-        for listener in self.listeners:
-            try:
-                listener(alert.id, alert.title, text)
-            except Exception as error:
-                # A tracker that can't be reached must not end a training
-                warnings.warn(f"Alert {alert.id} could not be sent on: {type(error).__name__}: {error}", stacklevel=2)
-        if self._folder is not None:
-            write_alert_counts(self._folder, self.summary())
+        self.say(f"Alert {alert.id} after {step:,} steps, {alert.title}: {text}")
+        self.run.emit("alert", alert.id, alert.title, text)
+        self._write_counts()
+
+    def _write_counts(self) -> None:
+        folder = self._given_folder or self.run.folder
+        if folder is not None:
+            write_alert_counts(folder, self.summary())
 
     def _tell_missing(self, judge: Judge) -> None:
         """A rule whose metric never comes can't fire, and its author believes that all is well."""
@@ -226,20 +222,8 @@ class Alerts(BaseCallback):
                 )
         return counts
 
-    def close(self, error: BaseException | None = None) -> None:
-        """
-        Print the summary, and write it to the run folder. Only the first call after a training does something.
-
-        :param error: what ended the training, if it did not end by itself
-        """
-        if self._is_closed or self._judge is None:
-            return
-        self._is_closed = True
+    def _finish(self) -> None:
         self._end_step_watch()
-        if not self._told_missing:
+        if not self._told_missing and self._judge is not None:
             self._tell_missing(self._judge)
-        if self._folder is not None:
-            write_alert_counts(self._folder, self.summary())
-        if self.verbose >= 1:
-            counts = self.summary()
-            rows_of(self.logger).tell_at_end(lambda: print_summary(counts))
+        self._write_counts()

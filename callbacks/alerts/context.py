@@ -16,7 +16,6 @@ from sb3_ext.callbacks.alerts.nonfinite import Fault
 from sb3_ext.callbacks.alerts.score import Score
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.metrics.bounds import hard_bounds
-from sb3_ext.metrics.sample_efficiency import reward_threshold
 
 __all__ = ["Look", "RunFacts", "facts_of"]
 
@@ -162,18 +161,16 @@ class Look:
         return entropy / most if most > 0 else None
 
 
-def facts_of(model: BaseAlgorithm, threshold: float | None = None) -> RunFacts:
+def facts_of(model: BaseAlgorithm, threshold: float | None) -> RunFacts:
     """
     :param model: at the start of its training
-    :param threshold: the score from which on the environment is solved, instead of the environment's own
+    :param threshold: the score from which on the environment is solved, if it is known
     """
     names = {cls.__name__.lower() for cls in type(model).__mro__}
     kinds = {"on_policy": isinstance(model, OnPolicyAlgorithm), "off_policy": isinstance(model, OffPolicyAlgorithm)}
     names |= {kind for kind, applies in kinds.items() if applies}
     if hasattr(model, "clip_range"):
         names.add("ppo")  # RecurrentPPO and MaskablePPO are no subclasses of PPO
-    env = model.get_env()
-    assert env is not None  # it is training
     episode_steps = hard_bounds("rollout/ep_len_mean", model)[1]
     options = ("baseline", "n_epochs", "normalize_values", "value_loss", "normalize_advantage")
     return RunFacts(
@@ -181,7 +178,7 @@ def facts_of(model: BaseAlgorithm, threshold: float | None = None) -> RunFacts:
         n_envs=model.n_envs,
         start=model._num_timesteps_at_start,
         total=model._total_timesteps,
-        threshold=reward_threshold(env) if threshold is None else threshold,
+        threshold=threshold,
         max_episode_steps=int(episode_steps) if math.isfinite(episode_steps) else None,
         sees_raw_observations=_sees_raw_observations(model),
         options={name: getattr(model, name) for name in options if hasattr(model, name)},

@@ -12,12 +12,9 @@ from rich import box, get_console
 from rich.console import Console
 from rich.table import Table
 
-from sb3_ext.runs.files import atomic_write
+from sb3_ext.runs.files import ALERTS_FILE, atomic_write
 
-__all__ = ["ALERTS_FILE", "AlertCount", "print_summary", "read_alert_counts", "write_alert_counts"]
-
-#: Its name in the run folder
-ALERTS_FILE = "alerts.json"
+__all__ = ["AlertCount", "print_summary", "read_alert_counts", "write_alert_counts"]
 
 
 @dataclass(frozen=True)

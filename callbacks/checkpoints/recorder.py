@@ -31,13 +31,15 @@ class CheckpointRecorder:
     """
     :param options: what to record
     :param make_env: makes an environment to play in, or is the id of one; ``None`` for one as in training
-    :param verbose: 2 tells what was recorded
+    :param say: tells the user something, from a level of ``verbose`` on
     """
 
-    def __init__(self, options: CheckpointsOptions, make_env: MakeEnv | str | None, verbose: int = 0) -> None:
+    def __init__(
+        self, options: CheckpointsOptions, make_env: MakeEnv | str | None, say: Callable[[str, int], None]
+    ) -> None:
         self._options = options
         self._make_env = make_env
-        self._verbose = verbose
+        self._say = say
         self._packed_env: bytes | None = None
         self._wants_video = options.video is not False
         self._jobs = JobQueue()
@@ -112,20 +114,21 @@ class CheckpointRecorder:
             self._wants_video = False
             if self._options.video:
                 self._warn(f"There are no videos, the environment can't be rendered: {recorded.no_video}")
-            elif self._verbose >= 1:
-                print(f"No videos of checkpoints, the environment can't be rendered: {recorded.no_video}")
+            else:
+                self._say(f"No videos of checkpoints, the environment can't be rendered: {recorded.no_video}", 1)
         if recorded.video is not None and self._options.keep is not None:
             kind = recorded.video.name.partition("-")[0]
             prune_videos(recorded.video.parent.parent, kind, self._options.keep)
-        if self._verbose >= 2 and recorded.score is not None:
-            print(f"{outcome.key}: an episode with a score of {recorded.score:g}, {recorded.video or recorded.table}")
+        if recorded.score is not None:
+            shown = recorded.video or recorded.table
+            self._say(f"{outcome.key}: an episode with a score of {recorded.score:g}, {shown}", 2)
 
     def wait(self) -> None:
         """Until everything is recorded or ``wait`` is over."""
         try:
             if not self._jobs.wait(min(_PATIENCE, self._options.wait)):
                 limit = self._options.wait
-                print(f"Recording the last checkpoints, for at most {limit} s (Ctrl-C: don't wait)", flush=True)
+                self._say(f"Recording the last checkpoints, for at most {limit} s (Ctrl-C: don't wait)", 0)
                 self._jobs.wait(limit)
         except KeyboardInterrupt:
             pass

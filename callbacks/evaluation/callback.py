@@ -14,15 +14,17 @@ import gymnasium as gym
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.evaluation.options import EvaluationOptions
-from sb3_ext.callbacks.evaluation.results import log_late, log_now, metrics_of, save_evaluations, tell, tell_skipped
+from sb3_ext.callbacks.evaluation.results import describe, log_late, log_now, metrics_of, save_evaluations
 from sb3_ext.callbacks.evaluation.stop import StopCondition
 from sb3_ext.callbacks.evaluation.worker import EvaluationWorker
 from sb3_ext.common.options import read_keywords
+from sb3_ext.metrics.sample_efficiency import reward_threshold
 from sb3_ext.runs.agents.env_recipe import EnvRecipe, PlaceholderEnv
 from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent, SnapshotFolder
 from sb3_ext.runs.play.scoring import Scores, play
-from sb3_ext.runs.rows import last_row
+from sb3_ext.runs.run import Phase
 from sb3_ext.wrappers.training_link import link_to_training
 
 __all__ = ["Evaluation"]
@@ -33,7 +35,7 @@ _EPISODES = 5
 _PATIENCE_AFTER_INTERRUPT = 10.0
 
 
-class Evaluation(EvalCallback):
+class Evaluation(RunCallback, EvalCallback):
     """
     SB3's ``EvalCallback``, by timesteps, with a threshold, and optionally in a process of its own: what is evaluated
     then is a snapshot of the agent and its normalisation statistics, and the results are those of its step.
@@ -97,7 +99,7 @@ class Evaluation(EvalCallback):
         self._stop: StopCondition | None = None
         self._worker: EvaluationWorker | None = None
         self._folder: SnapshotFolder | None = None
-        self._is_training = self._ends_here = False
+        self._ends_here = False
         self._due = math.inf
 
     @classmethod
@@ -160,14 +162,14 @@ class Evaluation(EvalCallback):
 
     def _on_training_start(self) -> None:
         super()._on_training_start()
-        self.close()
         self.skipped, self._ends_here = 0, False
-        self._stop = StopCondition(self.options, self.eval_env)
+        threshold = self.run.threshold_or(self.options.threshold)
+        self._stop = StopCondition(self.options, reward_threshold(self.eval_env) if threshold is None else threshold)
         self._due = self._next_due() if self._stop.has_begun else math.inf
         if self.options.process:
             score_agent = self._score_agent(render=False, warn=False)
             self._worker = EvaluationWorker(self.model, self.eval_env, self._make_env, score_agent)
-        self._is_training = True
+        self.run.at_end(Phase.EVALUATE, self._finish)
 
     def _next_due(self) -> float:
         if self._every < 1:
@@ -188,8 +190,9 @@ class Evaluation(EvalCallback):
             go_on = self._report_late(*self._worker.collect())
         if self.num_timesteps >= self._due:
             go_on = self._evaluate() and go_on
-        if stop.reached is not None and self.verbose >= 1:
-            print(f"{stop.headline}, training stops at {self.num_timesteps:,} steps: {stop.reached}")
+        if stop.reached is not None:
+            self.run.stop_reason = stop.reached
+            self.say(f"{stop.headline}, training stops at {self.num_timesteps:,} steps: {stop.reached}")
         self._ends_here = not go_on or stop.reached is not None
         return not self._ends_here
 
@@ -252,11 +255,10 @@ class Evaluation(EvalCallback):
         if snapshot is not None:
             # Before it is told: an earlier result that still waits for its row is shown first
             log_late(self.logger, metrics, self.num_timesteps)
-        if self.verbose >= 1:
-            tell(scores, step, is_best, is_saved=self.best_model_save_path is not None)
+        self.say(describe(scores, step, is_best, is_saved=self.best_model_save_path is not None))
         if snapshot is None:
             log_now(self.logger, metrics, self.num_timesteps)
-        if self._stop is not None and self._is_training:
+        if self._stop is not None and not self.run.is_over:
             self._stop.see_evaluation(scores.mean, step / self.model._total_timesteps)
         go_on = self._save_best(snapshot) if is_best else True
         return go_on and self._on_event()
@@ -294,24 +296,26 @@ class Evaluation(EvalCallback):
             self._folder = SnapshotFolder(self.best_model_save_path)
         return self._folder
 
-    def _on_training_end(self) -> None:
-        if not self._is_training:
-            return  # RL Zoo calls it a second time
-        self._is_training = False
-        try:
-            self._finish()
-            if "eval/step" in self.logger.name_to_value:
-                last_row(self.logger, self.num_timesteps)
-        finally:
-            self.close()
-        if self.skipped and self.verbose >= 1:
-            tell_skipped(self.skipped)
-        assert self._stop is not None
-        self._stop.warn_if_blind()
-
     def _finish(self) -> None:
+        error = self.run.error
+        try:
+            if error is None or self.run.is_interrupted:
+                self._finish_evaluations(is_complete=error is None and self._is_complete)
+            if error is None and "eval/step" in self.logger.name_to_value:
+                self.run.rows.flush(self.num_timesteps)
+        finally:
+            self._stop_worker()
+        if error is None and self._stop is not None:
+            if self.skipped:
+                self.say(f"Evaluations left out because the one before was still running: {self.skipped}.")
+            self._stop.warn_if_blind()
+
+    @property
+    def _is_complete(self) -> bool:
+        return self._ends_here or self.num_timesteps >= self.model._total_timesteps
+
+    def _finish_evaluations(self, is_complete: bool) -> None:
         """Wait for what is running, and evaluate the last weights."""
-        is_complete = self._ends_here or self.num_timesteps >= self.model._total_timesteps
         if self._worker is not None and self._worker.pending is not None:
             self._wait(self._worker, is_complete)
         if not (is_complete and self.options.evaluates_at_end) or self.last_step == self.num_timesteps:
@@ -327,21 +331,16 @@ class Evaluation(EvalCallback):
         assert worker.pending is not None
         step = worker.pending.step
         patience = worker.patience if is_complete else _PATIENCE_AFTER_INTERRUPT
-        if self.verbose >= 1 and not worker.has_result:
-            print(f"Waiting for the evaluation of step {step:,}, up to {patience:.0f} s (Ctrl-C: without it)")
+        if not worker.has_result:
+            self.say(f"Waiting for the evaluation of step {step:,}, up to {patience:.0f} s (Ctrl-C: without it)")
         try:
             self._report_late(*(worker.collect_anyway() if is_complete else worker.collect(patience)))
         except (TimeoutError, KeyboardInterrupt) as reason:
             why = f"it took longer than {patience:.0f} s" if isinstance(reason, TimeoutError) else "interrupted"
             warnings.warn(f"The evaluation of step {step:,} is left out: {why}.", stacklevel=2)
-            self.close()
+            self._stop_worker()
 
-    def close(self, error: BaseException | None = None) -> None:
-        """
-        End the process and delete snapshots; ``learn`` starts it again.
-
-        :param error: what ended the training
-        """
+    def _stop_worker(self) -> None:
         if self._worker is not None:
             self._worker.close()
             self._worker = None

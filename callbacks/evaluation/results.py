@@ -11,8 +11,9 @@ from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.scoring import Scores
+from sb3_ext.runs.rows import dump_row
 
-__all__ = ["log_late", "log_now", "metrics_of", "save_evaluations", "tell", "tell_skipped"]
+__all__ = ["describe", "log_late", "log_now", "metrics_of", "save_evaluations"]
 
 
 def metrics_of(scores: Scores, step: int, best: float) -> dict[str, float]:
@@ -46,8 +47,7 @@ def log_now(logger: Logger, metrics: dict[str, float], step: int) -> None:
     """
     for name, value in metrics.items():
         logger.record(name, value)
-    logger.record("time/total_timesteps", step, exclude="tensorboard")
-    logger.dump(step)
+    dump_row(logger, step)
 
 
 def log_late(logger: Logger, metrics: dict[str, float], step: int) -> None:
@@ -60,9 +60,7 @@ def log_late(logger: Logger, metrics: dict[str, float], step: int) -> None:
     :param step: timesteps of the training, which has gone on since then
     """
     if "eval/step" in logger.name_to_value:
-        # Another one is waiting for its row
-        logger.record("time/total_timesteps", step, exclude="tensorboard")
-        logger.dump(step)
+        dump_row(logger, step)  # another one is waiting for its row
     for name, value in metrics.items():
         logger.record(name, value, exclude="tensorboard")
     for output_format in logger.output_formats:
@@ -93,25 +91,20 @@ def _rectangle(rows: Sequence[Any]) -> np.ndarray:
     return filled
 
 
-def tell(scores: Scores, step: int, is_best: bool, is_saved: bool) -> None:
+def describe(scores: Scores, step: int, is_best: bool, is_saved: bool) -> str:
     """
     In the words of SB3.
 
-    :param scores: of an evaluation
     :param step: timesteps that the agent was trained for
     :param is_best: whether it is better than all before
     :param is_saved: whether the best model is saved
     """
-    print(f"Eval num_timesteps={step}, episode_reward={scores.mean:.2f} +/- {scores.std:.2f}")
-    print(f"Episode length: {scores.mean_length:.2f} +/- {np.std(scores.lengths):.2f}")
+    lines = [
+        f"Eval num_timesteps={step}, episode_reward={scores.mean:.2f} +/- {scores.std:.2f}",
+        f"Episode length: {scores.mean_length:.2f} +/- {np.std(scores.lengths):.2f}",
+    ]
     if scores.success_rate is not None:
-        print(f"Success rate: {100 * scores.success_rate:.2f}%")
+        lines.append(f"Success rate: {100 * scores.success_rate:.2f}%")
     if is_best:
-        print("New best mean reward!" if is_saved else "New best mean reward! (Not saved: the callback has no folder.)")
-
-
-def tell_skipped(skipped: int) -> None:
-    """
-    :param skipped: how many evaluations were left out
-    """
-    print(f"Evaluations that were left out, because the one before was still running: {skipped}.")
+        lines.append("New best mean reward!" + ("" if is_saved else " (Not saved: the callback has no folder.)"))
+    return "\n".join(lines)

@@ -8,10 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from stable_baselines3.common.vec_env import VecEnv
-
 from sb3_ext.callbacks.evaluation.options import EvaluationOptions
-from sb3_ext.metrics.sample_efficiency import reward_threshold
 
 __all__ = ["RollingMean", "StopCondition"]
 
@@ -50,12 +47,12 @@ class StopCondition:
     """
     Says when evaluation begins and when training can end.
 
-    :param env: environments, whose spec may have a threshold
+    :param threshold: score at which the environment counts as solved, if it is known
     :raises ValueError: when a threshold is needed and there is none
     """
 
-    def __init__(self, options: EvaluationOptions, env: VecEnv) -> None:
-        self.threshold = reward_threshold(env) if options.threshold is None else options.threshold
+    def __init__(self, options: EvaluationOptions, threshold: float | None) -> None:
+        self.threshold = threshold
         if options.needs_threshold and self.threshold is None:
             option = "start_at" if options.start_at is not None else f"stop: {options.stop}"
             raise ValueError(

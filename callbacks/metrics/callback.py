@@ -14,10 +14,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
 from sb3_ext.callbacks.metrics.info_metrics import InfoMetrics
 from sb3_ext.callbacks.metrics.network_statistics import (
@@ -38,9 +38,8 @@ from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
 from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
 from sb3_ext.common.env_checks import env_diversity
 from sb3_ext.common.options import Fraction, Number, Options, Strings, read_keywords
-from sb3_ext.metrics.sample_efficiency import SampleEfficiency, reward_threshold
+from sb3_ext.metrics.sample_efficiency import SampleEfficiency
 from sb3_ext.runs.guard import Guard
-from sb3_ext.runs.rows import last_row, rows_of
 
 __all__ = ["Metrics", "MetricsOptions"]
 
@@ -71,7 +70,7 @@ class MetricsOptions(Options):
     info: Strings = ()
 
 
-class Metrics(BaseCallback):
+class Metrics(RunCallback):
     """
     Completes the rows that the logger writes, see docs/metrics.md. For all algorithms of SB3: of the off-policy ones,
     what is said of observations and actions is about the latest transitions in the replay buffer.
@@ -84,7 +83,6 @@ class Metrics(BaseCallback):
     def __init__(self, *, options: MetricsOptions | None = None, verbose: int = 0, **fields: Any) -> None:
         super().__init__(verbose)
         self.options = read_keywords(MetricsOptions, options, fields, self)
-        self._is_training = False
         self._episodes = self._episodes_before = 0
         #: A rollout is complete and has not been learned from
         self._has_rollout = False
@@ -105,8 +103,7 @@ class Metrics(BaseCallback):
         model, n_envs = self.model, self.training_env.num_envs
         self._last_step = model.num_timesteps
         if self._efficiency is None or model.num_timesteps == 0:
-            given = self.options.threshold
-            threshold = reward_threshold(self.training_env) if given is None else given
+            threshold = self.run.threshold_or(self.options.threshold)
             self._efficiency = SampleEfficiency(model.num_timesteps, threshold)
             self._episodes = self._episodes_before = 0
         self._times = TimeMetrics(model.num_timesteps, n_envs)
@@ -119,10 +116,9 @@ class Metrics(BaseCallback):
         self._actions = ActionStatistics(model.action_space, squashed)
         self._largest_entropy = largest_entropy(model.action_space)
         self._is_first_rollout = model.num_timesteps == 0 and model._n_updates == 0
-        self._has_rollout, self._is_training = False, True
-        rows = rows_of(self.logger)
-        rows.add_source(self._complete_row)
-        rows.has_last_row = True
+        self._has_rollout = False
+        self.run.rows.add_source(self._complete_row)
+        self.run.write_last_row()
 
     def _on_step(self) -> bool:
         # At each step: whatever is slow belongs elsewhere
@@ -146,8 +142,6 @@ class Metrics(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._has_rollout = False
-        last_row(self.logger, self.num_timesteps)
-        self._is_training = False
 
     def _initial_policy(self) -> dict[str, float]:
         """To be asked at once, because the first row may be written after many updates."""
@@ -157,8 +151,6 @@ class Metrics(BaseCallback):
         return initial_policy(self.model, draw_sample(collected, self.model.rollout_buffer))
 
     def _complete_row(self, step: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not self._is_training:
-            return {}
         found = self._part(entropy, values)
         found |= self._part(scaled_losses, self.model, values) | self._part(gradient_norms, self.model, values)
         if step >= self.num_timesteps:  # a row may be about the past, when an evaluation has taken its time

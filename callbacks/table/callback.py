@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import math
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, ClassVar, TextIO
 
 import numpy as np
@@ -15,17 +15,16 @@ from rich import get_console
 from rich.console import Console, Group
 from rich.errors import LiveError
 from rich.text import Text
-from stable_baselines3.common.callbacks import BaseCallback, ProgressBarCallback
 from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger, filter_excluded_keys
 
-from sb3_ext.callbacks.alerts.rules import metric_of
-from sb3_ext.callbacks.nested import all_of
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.table.plain import PlainLines
 from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.callbacks.table.state import Attribute, TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
 from sb3_ext.common.options import Number, Options, read_keywords
-from sb3_ext.runs.rows import Rows, last_row, rows_of, scalars
+from sb3_ext.runs.rows import RowStream, scalars
+from sb3_ext.runs.run import Phase
 
 __all__ = ["LiveTable", "Table", "TableOptions"]
 
@@ -52,7 +51,7 @@ class LiveTable(KVWriter):
 
     def __init__(
         self,
-        rows: Rows,
+        rows: RowStream,
         console: Console,
         footer: Callable[[], Footer],
         live: bool = True,
@@ -160,14 +159,12 @@ class TableOptions(Options):
     sparklines: bool = True
 
 
-class Table(BaseCallback):
+class Table(RunCallback):
     """
     Shows the rows of a training as a live table with a progress bar, in place of SB3's table. Where that is not shown
     (``verbose=0``), this one isn't either. With SB3's progress bar (RL Zoo's ``-P``) it draws none of its own.
 
-    It goes after callbacks that write rows at the end of training.
-
-    :param attribute: says at which metric an alert is shown, by the alert's id; as the rules have it
+    :param attribute: says at which metric an alert is shown, by the alert's id; ``None``: where the alerts have it
     :param verbose: as for every callback
     :param options: how to show them
     :param fields: fields of :class:`TableOptions`, instead of ``options``
@@ -175,7 +172,7 @@ class Table(BaseCallback):
 
     def __init__(
         self,
-        attribute: Attribute | None = metric_of,
+        attribute: Attribute | None = None,
         verbose: int = 0,
         *,
         options: TableOptions | None = None,
@@ -185,33 +182,27 @@ class Table(BaseCallback):
         self.options = read_keywords(TableOptions, options, fields, self)
         self.attribute = attribute
         self.table: LiveTable | None = None
-        self._replaced: tuple[Logger, HumanOutputFormat] | None = None
         self._episodes = 0
 
     def _on_training_start(self) -> None:
-        self.close()
         self._episodes = 0
         stock = _stock_table(self.logger)
         if stock is None:
             return
-        rows = rows_of(self.logger)
         live, console = self._screen(stock.file)
         self.table = LiveTable(
-            rows,
+            self.run.rows,
             console,
             self._footer,
             live=live,
-            bar=not any(isinstance(other, ProgressBarCallback) for other in all_of(self.locals["callback"])),
+            bar=not self.run.stock.has_progress_bar,
             every_seconds=self.options.every_seconds,
             sparklines=self.options.sparklines,
-            attribute=self.attribute,
+            attribute=self.attribute or self.run.alert_metrics.get,
         )
-        self._replaced = (self.logger, stock)
         formats = self.logger.output_formats
         formats[formats.index(stock)] = self.table
-        # A script that dies must give the terminal back, with its cursor
-        atexit.register(self.close)
-        rows.hold_screen()
+        self.run.at_end(Phase.SCREEN, partial(self._end, formats, stock))
         self.table.start()
 
     def _on_step(self) -> bool:
@@ -221,29 +212,13 @@ class Table(BaseCallback):
                 self.table.draw()
         return True
 
-    def _on_training_end(self) -> None:
-        if self.table is not None and rows_of(self.logger).has_last_row:
-            # When those who write it come after this callback, SB3's table would show it
-            last_row(self.logger, self.num_timesteps)
-        self.close()
-
-    def close(self, error: BaseException | None = None) -> None:
-        """
-        Leave the last table on the screen, and SB3's in the logger. Can be called twice.
-
-        :param error: what ended the training, if anything did
-        """
+    def _end(self, formats: list[KVWriter], stock: HumanOutputFormat) -> None:
+        """Leave the last table on the screen, and SB3's in the logger."""
         table, self.table = self.table, None
-        if table is None:
-            return
-        atexit.unregister(self.close)
+        assert table is not None
         table.close()
-        if self._replaced is not None:
-            logger, stock = self._replaced
-            self._replaced = None
-            if table in logger.output_formats:
-                logger.output_formats[logger.output_formats.index(table)] = stock
-            rows_of(logger).release_screen()
+        if table in formats:
+            formats[formats.index(table)] = stock
 
     def _screen(self, file: TextIO) -> tuple[bool, Console]:
         """Whether to draw, and where."""

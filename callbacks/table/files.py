@@ -7,10 +7,10 @@ the file is opened at its end instead, with the columns that it has.
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import (
     CSVOutputFormat,
     JSONOutputFormat,
@@ -19,7 +19,9 @@ from stable_baselines3.common.logger import (
     filter_excluded_keys,
 )
 
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.runs.files import atomic_write
+from sb3_ext.runs.run import Phase
 
 __all__ = ["AppendedCSV", "AppendedJSON", "LogFiles", "log_files"]
 
@@ -95,7 +97,7 @@ def log_files(logger: Logger, folder: str | Path) -> list[KVWriter]:
     return added
 
 
-class LogFiles(BaseCallback):
+class LogFiles(RunCallback):
     """
     Writes the rows of a training into ``progress.csv`` and ``progress.json``.
 
@@ -106,25 +108,17 @@ class LogFiles(BaseCallback):
     def __init__(self, folder: str, verbose: int = 0) -> None:
         super().__init__(verbose)
         self.folder = folder
-        self._added: list[KVWriter] = []
 
     def _on_training_start(self) -> None:
-        self.close()
-        self._added = log_files(self.logger, self.folder)
+        added = log_files(self.logger, self.folder)
+        self.run.at_end(Phase.FILES, partial(_close, self.logger, added))
 
-    def _on_step(self) -> bool:
-        return True
 
-    def close(self, error: BaseException | None = None) -> None:
-        """
-        :param error: what ended the training, if anything did
-        """
-        # Not at the end of training: the last row may be written after it
-        added, self._added = self._added, []
-        for output_format in added:
-            if output_format in self.logger.output_formats:
-                self.logger.output_formats.remove(output_format)
-            output_format.close()
+def _close(logger: Logger, added: list[KVWriter]) -> None:
+    for output_format in added:
+        if output_format in logger.output_formats:
+            logger.output_formats.remove(output_format)
+        output_format.close()
 
 
 def _writes_to(logger: Logger, path: Path) -> bool:

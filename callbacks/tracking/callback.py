@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import secrets
-import sys
 import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.logger import TensorBoardOutputFormat
 
-from sb3_ext.callbacks.alerts.callback import Alerts
-from sb3_ext.callbacks.nested import all_of
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.tracking.dashboard import SOME_ENV, dashboard, make_workspace
 from sb3_ext.callbacks.tracking.files import RunFiles
 from sb3_ext.callbacks.tracking.options import TrackingOptions
-from sb3_ext.callbacks.tracking.run_config import algorithm_name, describe_run, env_id_of, plain
 from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.common.options import read_keywords
 from sb3_ext.metrics.bounds import remember_bounds
+from sb3_ext.runs.facts import plain
 from sb3_ext.runs.files import atomic_write
-from sb3_ext.runs.rows import last_row
-from sb3_ext.runs.stop_signals import catch_stop_signals, release_stop_signals
+from sb3_ext.runs.run import Phase
 
 if TYPE_CHECKING:
-    from wandb import Run
+    from wandb import Run as WandbRun
 
 __all__ = ["Tracking"]
 
@@ -48,7 +42,7 @@ _CTRL_C = 255
 _NOT_FOR_TEXT = ("stdout", "log", "json", "csv")
 
 
-class Tracking(BaseCallback):
+class Tracking(RunCallback):
     """
     Opens a run on Weights & Biases when a training starts, logs each row of SB3's logger to it, and finishes it, also
     after errors and Ctrl-C. For all algorithms of SB3.
@@ -61,16 +55,14 @@ class Tracking(BaseCallback):
         with Tracking(project="landers") as tracking:
             model.learn(100_000, callback=tracking)
 
-    Otherwise, the run is finished when Python ends. In a list of callbacks it is the last one, so that it sees what
-    the others do at the end of the training.
+    Otherwise, the run is finished when Python ends.
 
     :param folder: the run folder, whose videos, checkpoints and best model are logged, and which is uploaded at the
         end; by default where the ``EvalCallback`` of the training saves the best model
     :param algo: name of the algorithm, for the name of the run; by default from the model's class
     :param env_id: the environment, by default what the environment says
     :param hyperparams: as a config has them, by default what the model says
-    :param finish: ``False`` keeps the run open when the training ends, until :meth:`close` is called: RL Zoo saves the
-        final model in between
+    :param finish: ``False`` keeps the run open when the training ends, until :meth:`close` is called
     :param verbose: 1 tells what was not uploaded
     :param options: what to track
     :param fields: fields of :class:`TrackingOptions`, instead of ``options``: project, entity, group, tags, mode, …
@@ -97,12 +89,9 @@ class Tracking(BaseCallback):
         self._env_id = env_id
         self._hyperparams = hyperparams
         self._finish = finish
-        self._pid = os.getpid()
-        self._run: Run | None = None
+        self._wandb: WandbRun | None = None
         self._writer: WandbWriter | None = None
         self._files: RunFiles | None = None
-        self._is_over = False
-        self._can_upload = True
         self._has_dashboard = False
         self._shown_env = SOME_ENV
         self._next_look = 0.0
@@ -110,32 +99,33 @@ class Tracking(BaseCallback):
         self._alerted: dict[str, float] = {}
 
     def _on_training_start(self) -> None:
-        if Tracking._open is not self and Tracking._open in self._callbacks():
-            warnings.warn("This training is tracked already: the second Tracking callback does nothing.", stacklevel=2)
-            return
-        if self._run is None or not self._is_over:
-            self._close_what_was_left_open()
+        other = Tracking._open
+        if other is not None and other is not self:
+            if other.run is self.run:
+                warnings.warn(
+                    "This training is tracked already: the second Tracking callback does nothing.", stacklevel=2
+                )
+                return
+            other.close(RuntimeError("The training did not end: another one was started."))
+        if self._wandb is None:
             self._start()
-        self._is_over = False
-        catch_stop_signals(self)
         assert self._writer is not None
         if self._writer not in self.logger.output_formats:
             self.logger.output_formats.append(self._writer)
         if self.options.alerts:
-            for callback in self._callbacks():
-                if isinstance(callback, Alerts) and self.alert not in callback.listeners:
-                    callback.listeners.append(self.alert)
+            self.run.on("alert", self.alert)
+        self.run.write_last_row()
+        self.run.at_end(Phase.TRACKING, self._end)
         self._next_gradients = self._after(self.num_timesteps)
 
     def _start(self) -> None:
         import wandb
 
-        algo = self._algo or algorithm_name(self.model)
-        env_id = self._env_id or env_id_of(self.model)
+        facts = self.run.facts
+        algo, env_id = self._algo or facts.algo, self._env_id or facts.env_id
         given = wandb.run
         run = given if given is not None else self._new_run(algo)
-        self._run, Tracking._open = run, self
-        atexit.register(self._at_exit)
+        self._wandb, Tracking._open = run, self
         synced = given is not None and _is_synced(self.logger.output_formats)
         self._writer = WandbWriter(run, synced)
         if given is not None:
@@ -143,8 +133,9 @@ class Tracking(BaseCallback):
             # RL Zoo's --track has put all arguments there, also --storage with its password
             masked = {name: plain(value) for name, value in given.config.items() if plain(value) != value}
             run.config.update(masked, allow_val_change=True)
-        run.config.update(describe_run(self.model, algo, env_id, self._hyperparams), allow_val_change=True)
-        folder = self._folder or self._folder_of_evaluation()
+        config = facts.config(algo=algo, env_id=env_id, hyperparams=plain(self._hyperparams))
+        run.config.update(config, allow_val_change=True)
+        folder = self._folder or self.run.stock.best_model_folder
         self._files = None
         if folder is not None and folder.is_dir():
             self._files = RunFiles(folder, run, self._writer, time.time())
@@ -154,7 +145,7 @@ class Tracking(BaseCallback):
         self._shown_env = env_id or SOME_ENV
         remember_bounds(self.model)
 
-    def _new_run(self, algo: str) -> Run:
+    def _new_run(self, algo: str) -> WandbRun:
         import wandb
 
         options = self.options
@@ -174,7 +165,7 @@ class Tracking(BaseCallback):
                 settings=settings,
             )
 
-    def _warn_of_unused_options(self, run: Run) -> None:
+    def _warn_of_unused_options(self, run: WandbRun) -> None:
         names = ("project", "entity", "group", "notes", "name", "mode")
         given = {name: getattr(self.options, name) for name in names}
         unused = [name for name, value in given.items() if value is not None and value != getattr(run, name, None)]
@@ -186,21 +177,6 @@ class Tracking(BaseCallback):
             )
         if self.options.tags:
             run.tags = (*(run.tags or ()), *self.options.tags)
-
-    def _close_what_was_left_open(self) -> None:
-        """A training that ended with an error, and nobody closed its run: this one must not go into it."""
-        if Tracking._open is not None:
-            Tracking._open.close(RuntimeError("The training did not end: another one was started."))
-
-    def _callbacks(self) -> list[BaseCallback]:
-        """All of the training."""
-        return list(all_of(self.locals.get("callback")))
-
-    def _folder_of_evaluation(self) -> Path | None:
-        for callback in self._callbacks():
-            if isinstance(callback, EvalCallback) and callback.best_model_save_path is not None:
-                return Path(callback.best_model_save_path)
-        return None
 
     def _on_rollout_start(self) -> None:
         if self.num_timesteps >= self._next_gradients:
@@ -214,12 +190,9 @@ class Tracking(BaseCallback):
         length = self.model._total_timesteps - self.model._num_timesteps_at_start
         return timesteps + length / times if times else float("inf")
 
-    def _on_step(self) -> bool:
-        return True
-
     def _on_rollout_end(self) -> None:
         now = time.monotonic()
-        if now >= self._next_look and self._run is not None:
+        if now >= self._next_look and self._wandb is not None:
             self._next_look = now + _LOOK_EVERY
             self._look()
 
@@ -239,7 +212,7 @@ class Tracking(BaseCallback):
                 self._files.log_videos(self.num_timesteps)
 
     def _make_dashboard(self, at_the_end: bool) -> None:
-        assert self._run is not None and self._writer is not None
+        assert self._wandb is not None and self._writer is not None
         is_due = at_the_end or not self._has_dashboard
         if not self.options.dashboard or not is_due or self._writer.rows < _ROWS_FOR_DASHBOARD:
             return
@@ -248,7 +221,7 @@ class Tracking(BaseCallback):
         if self._files is not None:
             layout.save(self._files.folder / "dashboard.json")
         if at_the_end:
-            make_workspace(layout, self._run)
+            make_workspace(layout, self._wandb)
 
     def _upload(self, at_the_end: bool) -> None:
         if self._files is None:
@@ -257,8 +230,8 @@ class Tracking(BaseCallback):
             self._files.upload_best_model(at_once=at_the_end)
         if at_the_end and self.options.upload_mb:
             left_out = self._files.upload_folder(self.options.upload_mb)
-            if left_out and self.verbose >= 1:
-                print(f"Not uploaded to W&B (upload_mb: {self.options.upload_mb:g}): {', '.join(left_out)}")
+            if left_out:
+                self.say(f"Not uploaded to W&B (upload_mb: {self.options.upload_mb:g}): {', '.join(left_out)}")
 
     def alert(self, rule: str, title: str, text: str) -> None:
         """
@@ -269,59 +242,40 @@ class Tracking(BaseCallback):
         :param text: what was seen, and what to do
         """
         now = time.monotonic()
-        if self._run is None or now < self._alerted.get(rule, 0.0):
+        if self._wandb is None or now < self._alerted.get(rule, 0.0):
             return
         self._alerted[rule] = now + _ALERT_EVERY
-        self._run.alert(title[:63], mask_passwords(text), level="WARN", wait_duration=_ALERT_EVERY)
+        self._wandb.alert(title[:63], mask_passwords(text), level="WARN", wait_duration=_ALERT_EVERY)
 
-    def _on_training_end(self) -> None:
-        last_row(self.logger, self.num_timesteps)
-        self._is_over = True
-        if self._finish:
-            self.close()
+    def _end(self) -> None:
+        if self._finish or self.run.error is not None:
+            self._finish_tracker(self.run.error)
 
     def close(self, error: BaseException | None = None) -> None:
         """
         Upload what is left, and finish the run. It can be called again, and does nothing then.
 
-        :param error: what ended the training. Without one, a training that did not come to its end was interrupted by
-            Ctrl-C, as RL Zoo doesn't pass that on
+        :param error: what ended the training. Without one, a training that is not complete was interrupted by Ctrl-C
         """
-        run, writer = self._run, self._writer
+        super().close(error)
+        self._finish_tracker(error)
+
+    def _finish_tracker(self, error: BaseException | None) -> None:
+        run, writer = self._wandb, self._writer
         if run is None or writer is None:
             return
-        interrupted = isinstance(error, KeyboardInterrupt) or (error is None and not self._is_over)
+        interrupted = isinstance(error, KeyboardInterrupt)
         try:
-            if self._can_upload:
+            if not self.run.is_at_exit:  # uploads want threads, and none can be started any more
                 self._look(at_the_end=True)
         finally:
-            self._run, self._writer, self._files = None, None, None
+            self._wandb, self._writer, self._files = None, None, None
             Tracking._open = None
-            atexit.unregister(self._at_exit)
             if writer in self.logger.output_formats:
                 self.logger.output_formats.remove(writer)
-            if interrupted:
-                run.summary["end"] = "interrupted"
-            else:
-                end = "complete" if error is None else mask_passwords(f"{type(error).__name__}: {error}")
-                run.summary["end"] = end[:300]
+            end = "complete" if error is None else mask_passwords(f"{type(error).__name__}: {error}")
+            run.summary["end"] = "interrupted" if interrupted else end[:300]
             run.finish(exit_code=_CTRL_C if interrupted else int(error is not None))
-            release_stop_signals(self)
-
-    def _at_exit(self) -> None:
-        if os.getpid() != self._pid:
-            return  # a copy of the process, whose run this is not
-        # Uploads want threads, and none can be started any more
-        self._can_upload = False
-        self.close(None if self._is_over else getattr(sys, "last_value", None))
-
-    def __enter__(self) -> Tracking:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close(error)
 
 
 def _is_synced(output_formats: list[Any]) -> bool:
@@ -332,7 +286,7 @@ def _is_synced(output_formats: list[Any]) -> bool:
     return has_files and bool(wandb.patched["tensorboard"])
 
 
-def _write_run_file(folder: Path, run: Run, algo: str, env_id: str | None) -> None:
+def _write_run_file(folder: Path, run: WandbRun, algo: str, env_id: str | None) -> None:
     info = {
         "id": run.id,
         "name": run.name,

@@ -20,10 +20,11 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sb3_ext.callbacks.tracking.run_config import algorithm_name, env_id_of
 from sb3_ext.callbacks.tracking.writer import EVAL_STEP, TIMESTEPS
 from sb3_ext.metrics.bounds import hard_bounds
 from sb3_ext.metrics.catalogue import describe, groups, ordered
+from sb3_ext.metrics.sample_efficiency import spec_of
+from sb3_ext.runs.facts import algorithm_name
 from sb3_ext.runs.files import atomic_write
 
 if TYPE_CHECKING:
@@ -123,7 +124,10 @@ def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, en
     for group, members in groupby(shown, key=lambda name: describe(name).group):
         title = titles.get(group, group or "Other")
         sections.append(Section(title, panels_of(members), is_open=group in _OPEN))
-    name = f"{algorithm_name(model)} on {env_id or env_id_of(model) or SOME_ENV}"
+    env = model.get_env() if env_id is None else None
+    if env is not None:
+        env_id = getattr(spec_of(env), "id", None)
+    name = f"{algorithm_name(model)} on {env_id or SOME_ENV}"
     return Dashboard(name, x, tuple(section for section in sections if section.panels))
 
 

@@ -1,4 +1,4 @@
-"""Atomic writes: a file is complete or does not exist.
+"""Names of files in a run folder, and atomic writes: a file is complete or does not exist.
 
 A run can be killed at any moment, and others may read its folder while it is training.
 """
@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["atomic_write", "link_or_copy", "remove_unfinished"]
+__all__ = ["ALERTS_FILE", "RUN_FILE", "atomic_write", "link_or_copy", "remove_unfinished"]
 
+#: What alerts found, and what is known of the training
+ALERTS_FILE, RUN_FILE = "alerts.json", "run.json"
 _PREFIX = ".unfinished-"
 
 

@@ -22,15 +22,13 @@ import numpy as np
 from sb3_ext.common.model_file import read_model_file
 from sb3_ext.common.names import nearest
 from sb3_ext.metrics.curves import BoundedCurve, Series
+from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
 from sb3_ext.runs.monitor import WINDOW, Episodes, read_episodes
 from sb3_ext.runs.plain_files import as_number, checked, read_json, read_text, read_yaml
 from sb3_ext.runs.progress import MAX_POINTS, PROGRESS_FILES, Progress, read_progress
 
-__all__ = ["ALERTS_FILE", "SCORE", "TRAINING_FILE", "EvaluationResult", "RunRecord", "Threshold", "read_record"]
+__all__ = ["SCORE", "EvaluationResult", "RunRecord", "Threshold", "read_record"]
 
-#: How the training went, written by the callback ``Report``
-TRAINING_FILE = "training.json"
-ALERTS_FILE = "alerts.json"
 SCORE = "rollout/ep_rew_mean"
 #: A mistyped name must not make us search a whole disk
 _MANY = 5000
@@ -98,7 +96,7 @@ class RunRecord:
     :param evaluations_file: the file they are from
     :param episodes: training episodes
     :param alerts: counts and advice; ``None`` when alerts were off
-    :param training: how the training went, see ``TRAINING_FILE``
+    :param training: how the training went, see ``RUN_FILE``
     :param problems: what could not be read
     """
 
@@ -194,7 +192,7 @@ class RunRecord:
     def threshold(self) -> Threshold | None:
         given = self.training.get("threshold")
         if isinstance(given, (int, float)):
-            return Threshold(float(given), str(self.training.get("threshold_source") or f"in {TRAINING_FILE}"))
+            return Threshold(float(given), str(self.training.get("threshold_source") or f"in {RUN_FILE}"))
         ext = self.config.get("ext")
         for topic, options in (ext if isinstance(ext, Mapping) else {}).items():
             value = options.get("threshold") if isinstance(options, Mapping) else None
@@ -241,13 +239,13 @@ def read_record(folder: str | os.PathLike[str]) -> RunRecord:
         None
         if alerts is None
         else tuple(checked(alert, _ALERT, ALERTS_FILE, problems) for alert in alerts if isinstance(alert, dict)),
-        checked(read_json(path / TRAINING_FILE, dict, problems) or {}, _TRAINING, TRAINING_FILE, problems),
+        checked(read_json(path / RUN_FILE, dict, problems) or {}, _TRAINING, RUN_FILE, problems),
         tuple(problems),
     )
 
 
 def _is_run(folder: Path) -> bool:
-    names = (*PROGRESS_FILES, "evaluations.npz", TRAINING_FILE)
+    names = (*PROGRESS_FILES, "evaluations.npz", RUN_FILE)
     if any((folder / name).is_file() for name in names):
         return True
     return any(folder.glob("*.monitor.csv")) or any(folder.glob("*/args.yml"))

@@ -6,9 +6,10 @@ this file goes first: what it adds to a row, all others write.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from stable_baselines3.common.logger import KVWriter, Logger
@@ -16,7 +17,10 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from sb3_ext.metrics.curves import CurveStore
 from sb3_ext.runs.guard import Guard
 
-__all__ = ["Row", "RowSource", "Rows", "dump_row", "last_row", "rows_of", "scalars"]
+if TYPE_CHECKING:
+    from sb3_ext.runs.run import Run
+
+__all__ = ["Row", "RowSource", "RowStream", "dump_row", "scalars"]
 
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 #: Is given the step and what the row has so far, and returns what to add to it
@@ -34,66 +38,72 @@ class Row:
     values: Mapping[str, float] = field(default_factory=dict)
 
 
-class Rows(KVWriter):
+class RowStream(KVWriter):
     """
-    The first of a logger's formats, see :func:`rows_of`.
+    The first of a logger's formats: what it adds to a row, all others write. There is one for a logger, see :meth:`of`.
 
     :param logger: the logger whose rows these are
     """
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
-        self._sources: list[RowSource] = []
         self._guard = Guard("Metrics")
-        self._judges: list[RowSource] = []
-        #: Whether a callback writes what was recorded since the last row, when training ends
-        self.has_last_row = False
-        self._holds_screen = False
-        self._afterwards: list[Callable[[], None]] = []
+        self._sources: list[RowSource] = []
+        self._observers: list[RowSource] = []
+        #: The training that writes them
+        self.run: Run | None = None
         self.history = CurveStore()
         self.latest = Row(0)
+        #: For models that were evaluated while training went on
+        self.recent: deque[Row] = deque(maxlen=64)
+
+    @classmethod
+    def of(cls, logger: Logger) -> RowStream:
+        """
+        :param logger: of a model that is training
+        :return: its rows; put in place when nobody has asked for them before
+        """
+        for output_format in logger.output_formats:
+            if isinstance(output_format, RowStream):
+                return output_format
+        rows = cls(logger)
+        logger.output_formats.insert(0, rows)
+        return rows
 
     def add_source(self, source: RowSource) -> None:
         """
-        :param source: is asked for more numbers before each row is written
+        :param source: is asked for more numbers before each row of this training is written
         """
-        if source not in self._sources:
-            self._sources.append(source)
+        self._sources.append(source)
 
-    def add_judge(self, judge: RowSource) -> None:
+    def add_observer(self, observer: RowSource) -> None:
         """
-        :param judge: is asked after all sources, and sees what they added
+        :param observer: is asked after all sources, and sees what they added
         """
-        if judge not in self._judges:
-            self._judges.append(judge)
+        self._observers.append(observer)
 
-    def hold_screen(self) -> None:
-        """There is a table on the screen, which the last row still belongs to."""
-        self._holds_screen = True
+    def forget(self) -> None:
+        """The training has ended: whoever added to its rows has nothing to add to those of the next one."""
+        self.run = None
+        self._sources.clear()
+        self._observers.clear()
+        self.recent.clear()
 
-    def release_screen(self) -> None:
-        """It has been shown for the last time: now others may speak."""
-        self._holds_screen = False
-        afterwards, self._afterwards = self._afterwards, []
-        for tell in afterwards:
-            tell()
-
-    def tell_at_end(self, tell: Callable[[], None]) -> None:
+    def flush(self, step: int) -> None:
         """
-        :param tell: prints what is to be read after a training: now, or below the table that is still there
+        :param step: timesteps; what was recorded since the last row is written as a row
         """
-        if self._holds_screen:
-            self._afterwards.append(tell)
-        else:
-            tell()
+        if self._logger.name_to_value:
+            dump_row(self._logger, step)
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         for source in self._sources:
             found = self._guard.run(getattr(source, "__qualname__", repr(source)), source, step, key_values)
             self._record(found or {})
-        for judge in self._judges:
-            self._record(judge(step, key_values))
+        for observer in self._observers:
+            self._record(observer(step, key_values))
         self.latest = Row(step, scalars(key_values))
+        self.recent.append(self.latest)
         self.history.add(step, self.latest.values)
 
     def _record(self, found: Mapping[str, Any]) -> None:
@@ -102,30 +112,6 @@ class Rows(KVWriter):
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def rows_of(logger: Logger) -> Rows:
-    """
-    :param logger: of a model that is training
-    :return: its rows; put in place when nobody has asked for them before
-    """
-    for output_format in logger.output_formats:
-        if isinstance(output_format, Rows):
-            return output_format
-    rows = Rows(logger)
-    logger.output_formats.insert(0, rows)
-    return rows
-
-
-def last_row(logger: Logger, step: int) -> None:
-    """
-    Write what was recorded since the last row: SB3 writes before it updates, and would lose the last update's numbers.
-
-    :param logger: of a model whose training is over
-    :param step: its timesteps
-    """
-    if logger.name_to_value:
-        dump_row(logger, step)
 
 
 def dump_row(logger: Logger, step: int) -> None:

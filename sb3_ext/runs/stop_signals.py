@@ -11,7 +11,7 @@ import signal
 import threading
 from types import FrameType
 from typing import Any, NoReturn
-from weakref import WeakSet
+from weakref import ref
 
 __all__ = ["catch_stop_signals", "received_signal", "release_stop_signals"]
 
@@ -20,8 +20,8 @@ _SIGNALS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(si
 #: Methods during which a signal is an interrupt; at other times it has its default action
 _METHODS = ("learn", "save_trained_model")
 
-#: Who wants signals to be interrupts
-_owners: WeakSet[Any] = WeakSet()
+#: The training that signals interrupt, the latest to start
+_owner: ref[Any] | None = None
 #: Signals whose action was changed
 _changed: set[signal.Signals] = set()
 _pid = 0
@@ -36,11 +36,10 @@ def catch_stop_signals(owner: object) -> None:
 
     :param owner: calls :func:`release_stop_signals` when its training is over
     """
-    global _pid, _received
+    global _owner, _pid, _received
     if threading.current_thread() is not threading.main_thread():
         return
-    _owners.add(owner)
-    _pid, _received = os.getpid(), None
+    _owner, _pid, _received = ref(owner), os.getpid(), None
     _terminals[:] = [number for number in (1, 2) if os.isatty(number)]
     for which in _SIGNALS:
         if signal.getsignal(which) is signal.SIG_DFL:
@@ -50,12 +49,11 @@ def catch_stop_signals(owner: object) -> None:
 
 def release_stop_signals(owner: object) -> None:
     """
-    Give signals their default action back, when nobody else wants them to be interrupts. Can be called twice.
+    Give signals their default action back, unless another training has started since. Can be called twice.
 
     :param owner: as for :func:`catch_stop_signals`
     """
-    _owners.discard(owner)
-    if not _owners and threading.current_thread() is threading.main_thread():
+    if _owner is not None and _owner() is owner and threading.current_thread() is threading.main_thread():
         for which in _changed:
             signal.signal(which, signal.SIG_DFL)
         _changed.clear()
@@ -69,7 +67,7 @@ def received_signal() -> signal.Signals | None:
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     global _received
     if os.getpid() != _pid or not _is_training(frame):
-        # A fork of the training, or a training whose callbacks nobody has closed
+        # A fork of the training, or a training that nobody has ended
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)  # which does not return
     _received = signal.Signals(number)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
-from sb3_ext.callbacks.report import is_in_learn
 from sb3_ext.callbacks.save_normalization import SaveNormalization
 from sb3_ext.callbacks.table.files import LogFiles
-from sb3_ext.callbacks.tracking.callback import Tracking
 from sb3_ext.callbacks.tracking.options import TrackingOptions
 from sb3_ext.callbacks.training_progress import TrainingProgress
 from sb3_ext.zoo.options import ExtOptions
 
-__all__ = ["RunContext", "SaveFirst", "close_all", "extended", "finish_tracking", "masked"]
+__all__ = ["RunContext", "extended", "masked"]
 
 
 @dataclass(frozen=True)
@@ -48,37 +44,12 @@ class RunContext:
     make_env: Callable[[int], Callable[..., VecEnv]]
 
 
-class SaveFirst(BaseCallback):
-    """
-    Saves the final model as soon as a training is complete. RL Zoo does it after ``learn``, when other callbacks have
-    waited for an evaluation, recorded a video or written a report.
-
-    :param save: saves a model
-    :param former: the training's first callback otherwise, which RL Zoo also tells of the end of trainings that are
-        not complete
-    """
-
-    def __init__(self, save: Callable[[BaseAlgorithm], None], former: BaseCallback) -> None:
-        super().__init__()
-        self._save, self._former = save, former
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_training_end(self) -> None:
-        if is_in_learn(self.model):
-            self._save(self.model)
-        else:
-            self._former.on_training_end()
-
-
 def extended(callbacks: list[BaseCallback], options: ExtOptions, run: RunContext) -> list[BaseCallback]:
     """
     :param callbacks: those of RL Zoo
     :param options: what the ``ext:`` key asks for
     :param run: the run
-    :return: those that the training gets. Later ones see what earlier ones do at its end: the report what alerts and
-        evaluation found, and tracking the report
+    :return: those that the training gets
     """
     return [
         *_replaced(callbacks, options, run),
@@ -118,37 +89,7 @@ def _of_options(options: ExtOptions, run: RunContext) -> Iterator[BaseCallback]:
     if run.is_tracked and "tracking" not in options.model_fields_set:
         tracking = TrackingOptions()
     if tracking is not None:
-        yield tracking.make_callback(
-            folder=run.folder, algo=run.algo, env_id=run.env_id, finish=False, verbose=run.verbose
-        )
-
-
-def close_all(callbacks: list[BaseCallback], error: BaseException | None) -> None:
-    """
-    Let go of what callbacks hold open, whatever ended the training.
-
-    :param callbacks: those of the training
-    :param error: what ended it, when it was not complete
-    """
-    for callback in callbacks:
-        close = getattr(callback, "close", None)
-        if close is None or (isinstance(callback, Tracking) and error is None):
-            continue  # the run on W&B gets the final model too
-        try:
-            close(error)
-        except Exception as failure:
-            # One that fails must not keep the others open, nor hide what ended the training
-            name = type(callback).__name__
-            warnings.warn(f"{name} could not be closed: {type(failure).__name__}: {failure}", stacklevel=2)
-
-
-def finish_tracking(callbacks: list[BaseCallback]) -> None:
-    """
-    :param callbacks: those of a training whose final model is saved
-    """
-    for callback in callbacks:
-        if isinstance(callback, Tracking):
-            callback.close()
+        yield tracking.make_callback(folder=run.folder, algo=run.algo, env_id=run.env_id, verbose=run.verbose)
 
 
 def masked(callback: BaseCallback) -> BaseCallback:

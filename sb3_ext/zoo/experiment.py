@@ -28,12 +28,13 @@ from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.metrics.sample_efficiency import remember_spec
 from sb3_ext.runs.agents.statistics import load_statistics
-from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
+from sb3_ext.runs.run import Phase, Run
+from sb3_ext.runs.stop_signals import received_signal
 from sb3_ext.vec_env.choose import EnvConfig, VecEnvChoice, VecEnvChooser
 from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
-from sb3_ext.zoo.callbacks import RunContext, SaveFirst, close_all, extended, finish_tracking, masked
+from sb3_ext.zoo.callbacks import RunContext, extended, masked
 from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
@@ -154,37 +155,26 @@ class ExtExperimentManager(ExperimentManager):
             make_env = partial(env_factory.env_factory, self)
             run = RunContext(self.save_path, self.algo, env_id, max(save_freq, 0), is_tracked, self.verbose, make_env)
             self.callbacks = extended(self.callbacks, self._options, run)
-            self.callbacks.insert(0, SaveFirst(self._save_once, self.callbacks[0]))
         if self._is_ours:
             self.callbacks.append(WarnObservationScale())
 
     def learn(self, model: BaseAlgorithm) -> None:
-        error: BaseException | None = None
-        try:
-            if self._uses_options:
-                self._learn_and_save(model)
-            else:
-                super().learn(model)
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            close_all(self.callbacks, error)
-            if error is not None:
-                release_stop_signals(self)
-
-    def _learn_and_save(self, model: BaseAlgorithm) -> None:
+        if not self._uses_options:
+            super().learn(model)
+            return
         self._is_saved = False
-        catch_stop_signals(self)
+        run = Run.prepare(model, folder=self.save_path, algo=self.algo)
+        # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
+        run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         try:
             super().learn(model)
-        except Exception as error:
-            if received_signal() is None:
+        except BaseException as error:
+            if not isinstance(error, Exception) or received_signal() is None:
+                run.end(error)
                 raise
             # A signal to a whole process group ends the environments too, and they can't be closed any more
             warnings.warn(f"At the end of the training: {type(error).__name__}: {error}", stacklevel=2)
-        # After an interrupt, before callbacks are closed: a report may take long
-        self._save_once(model)
+        run.end()
 
     def _save_once(self, model: BaseAlgorithm) -> None:
         if not self._is_saved:
@@ -194,8 +184,6 @@ class ExtExperimentManager(ExperimentManager):
     def save_trained_model(self, model: BaseAlgorithm) -> None:
         self._save_once(model)
         self._is_saved = False
-        finish_tracking(self.callbacks)
-        release_stop_signals(self)
         signal = received_signal()
         if signal is not None:
             # As shells have it: whoever started the training must not take it for complete

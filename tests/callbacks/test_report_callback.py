@@ -38,7 +38,7 @@ def test_a_training_that_was_cut_off_has_a_report_that_says_so(tmp_path, error, 
     model = make_model(tmp_path, **TINY)
     with pytest.raises(type(error)), Report(plots=False) as report:
         model.learn(2000, callback=[Fails(error), report])
-    assert json.loads((tmp_path / "training.json").read_text())["state"] == state
+    assert json.loads((tmp_path / "run.json").read_text())["state"] == state
     assert said in (tmp_path / "report.md").read_text()
     assert not (tmp_path / "plots").exists()
 
@@ -48,7 +48,7 @@ def test_without_an_error_a_training_that_did_not_end_was_interrupted(tmp_path):
     report = Report(tmp_path, plots=False)
     with pytest.raises(KeyboardInterrupt):
         make_model(tmp_path, **TINY).learn(2000, callback=[Fails(KeyboardInterrupt()), report])
-    assert json.loads((tmp_path / "training.json").read_text())["state"] == "running"
+    assert json.loads((tmp_path / "run.json").read_text())["state"] == "running"
     assert "**Training has not ended**" in make_report(tmp_path)
     report.close()
     written = (tmp_path / "report.md").stat().st_mtime_ns

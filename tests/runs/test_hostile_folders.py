@@ -12,7 +12,7 @@ import pytest
 from sb3_ext.cli.main import main
 
 FILES = {
-    "training.json": json.dumps({"state": "finished", "steps": 64, "total_timesteps": 64, "seconds": 1.5}),
+    "run.json": json.dumps({"state": "finished", "steps": 64, "total_timesteps": 64, "seconds": 1.5}),
     "alerts.json": json.dumps([{"id": "mine", "count": 2, "share": 0.5, "first_step": 1, "last_step": 9}]),
     "progress.json": "".join(
         json.dumps({"time/total_timesteps": 16 * n, "rollout/ep_rew_mean": n, "eval/mean_reward": n}) + "\n"
@@ -64,13 +64,13 @@ def report_of(folder, capsys, **changes):
         ("CartPole-v1/config.yml", "x" * 100_001, "config.yml can't be read: it has more than 100,000 bytes"),
         ("CartPole-v1/command.txt", "x" * 100_001, "command.txt can't be read: it has more than 100,000 bytes"),
         ("CartPole-v1/args.yml", "algo: [a]\ngym_packages: 3\n", "algo is \"['a']\"; expected a text"),
-        ("training.json", "[" * 90_000, "training.json can't be read: maximum recursion depth"),
-        ("training.json", "[]", "training.json contains a list; expected a dict"),
-        ("training.json", '{"steps": 1e999}', "steps is 'inf'; expected a number"),
-        ("training.json", '{"total_timesteps": "many"}', "total_timesteps is 'many'; expected a number"),
-        ("training.json", '{"seconds": NaN}', "seconds is 'nan'; expected a number"),
-        ("training.json", '{"charts": 3}', "charts is '3'; expected a list of texts"),
-        ("training.json", '{"deterministic_eval": []}', "deterministic_eval is '[]'; expected true or false"),
+        ("run.json", "[" * 90_000, "run.json can't be read: maximum recursion depth"),
+        ("run.json", "[]", "run.json contains a list; expected a dict"),
+        ("run.json", '{"steps": 1e999}', "steps is 'inf'; expected a number"),
+        ("run.json", '{"total_timesteps": "many"}', "total_timesteps is 'many'; expected a number"),
+        ("run.json", '{"seconds": NaN}', "seconds is 'nan'; expected a number"),
+        ("run.json", '{"charts": 3}', "charts is '3'; expected a list of texts"),
+        ("run.json", '{"deterministic_eval": []}', "deterministic_eval is '[]'; expected true or false"),
         ("alerts.json", '[{"id": "x", "count": "many", "share": {}}]', "count is 'many'; expected a number"),
         ("evaluations.npz", arrays(timesteps=[np.inf], results=[[1.0]]), "evaluations.npz can't be read"),
         ("evaluations.npz", arrays(timesteps=[1, 2], results=[[1.0]]), "evaluations.npz can't be read"),
@@ -95,12 +95,12 @@ def test_what_can_not_be_read_is_named_in_the_report(tmp_path, capsys, file, con
         ("0.monitor.csv", '#{"t_start": [], "env_id": {}}\nr,l,t\n1,1e999,3\n1,1e300,3\n1,nan,3\n5,5,5\n'),
         ("CartPole-v1.zip", zipped("data", '{"num_timesteps": 1e999}')),
         ("CartPole-v1.zip", zipped("data", "[" * 100_000)),
-        ("training.json", '{"steps": 64, "seconds": 1e-320, "steps_at_start": -1e18}'),
+        ("run.json", '{"steps": 64, "seconds": 1e-320, "steps_at_start": -1e18}'),
     ],
     ids=range(6),
 )
 def test_odd_numbers_do_not_end_a_report(tmp_path, capsys, file, content):
-    others = {"training.json": "{}", file: content}
+    others = {"run.json": "{}", file: content}
     assert "## Made from" in report_of(tmp_path, capsys, **others)
 
 
@@ -111,7 +111,7 @@ def test_a_report_has_nothing_that_a_terminal_obeys(tmp_path, capsys):
         "CartPole-v1/command.txt": f"python {escape}",
         "CartPole-v1/config.yml": f"policy: {texts}\n",
         "CartPole-v1/args.yml": f"algo: {texts}\nenv: {texts}\n",
-        "training.json": f'{{"state": "failed", "error": {texts}, "algorithm": "\\ud800"}}',
+        "run.json": f'{{"state": "failed", "error": {texts}, "algorithm": "\\ud800"}}',
         "alerts.json": f'[{{"id": {texts}, "count": 1, "advice": {texts}}}]',
         "progress.json": f'{{{texts}: 1, "time/total_timesteps": 3}}\n',
         "0.monitor.csv": f'#{{"t_start": 0, "env_id": {texts}}}\nr,l,t\n1,1,1\n',

@@ -137,7 +137,7 @@ def train_with_zoo(record, error=None, algo="ppo_ext", **evaluation):
     manager = exp_manager.ExperimentManager(arguments, algo, "CartPole-v1", str(record.folder), **settings)
     model, _ = manager.setup_experiment()
     record.folder = Path(manager.save_path).resolve()
-    manager.callbacks.insert(1, Watch(record, error))
+    manager.callbacks.insert(0, Watch(record, error))
     try:
         manager.learn(model)
         manager.save_trained_model(model)
@@ -161,7 +161,7 @@ REST = [
     "writes checkpoints/last_model.json",
     "writes alerts.json",
     "says: summary of alerts",
-    "writes training.json",
+    "writes run.json",
     "writes report.md",
     "says: report",
     "writes dashboard.json",
@@ -210,7 +210,7 @@ ALONE = {
     ),
     "report": (
         lambda folder: Report(folder, plots=False),
-        ["writes training.json", *ROW, *ROW, *ROW, "writes training.json", "writes report.md", "says: report"],
+        ["writes run.json", *ROW, *ROW, *ROW, "writes run.json", "writes report.md", "says: report"],
     ),
     "tracking": (
         lambda folder: Tracking(str(folder), mode="disabled", upload_mb=0),

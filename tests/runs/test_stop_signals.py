@@ -51,7 +51,7 @@ def test_a_training_in_python_is_interrupted_and_its_report_names_the_signal(tmp
     model = make_model(tmp_path, **TINY)
     with pytest.raises(KeyboardInterrupt, match=which.name), Report() as report:
         model.learn(2000, callback=[report, ConvertCallback(send)])
-    training = json.loads((tmp_path / "training.json").read_text())
+    training = json.loads((tmp_path / "run.json").read_text())
     assert (training["state"], training["signal"]) == ("interrupted", which.name)
     assert f"by `{which.name}`" in (tmp_path / "report.md").read_text()
     assert not (tmp_path / "plots").exists(), "whoever sent it may not wait so long"
@@ -68,10 +68,10 @@ def test_what_is_ignored_stays_ignored_and_a_handler_of_the_program_stays(owner)
     assert actions() == [handler, signal.SIG_IGN]
 
 
-def test_they_are_caught_until_the_last_one_lets_go(owner):
-    other = Owner()
+def test_the_training_that_started_last_lets_go(owner):
+    """Nobody may have ended the one before."""
     catch_stop_signals(owner)
-    catch_stop_signals(other)
+    catch_stop_signals(other := Owner())
     release_stop_signals(owner)
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
         other.learn(signal.SIGTERM)

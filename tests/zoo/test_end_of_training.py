@@ -66,7 +66,7 @@ def test_a_signal_ends_a_training_as_ctrl_c_does(tmp_path, handlers, ext, which)
         manager.learn(model)
         manager.save_trained_model(model)
     assert exit_.value.code == 128 + which
-    training = json.loads((run / "training.json").read_text())
+    training = json.loads((run / "run.json").read_text())
     assert (training["state"], training["signal"], training["steps"]) == ("interrupted", which.name, 64)
     assert training["env_id"] == ENV
     assert (
@@ -110,7 +110,7 @@ def test_a_report_that_fails_does_not_lose_the_model(tmp_path, monkeypatch):
         raise MemoryError
 
     manager, model, run = set_up(tmp_path, n_timesteps=32)
-    monkeypatch.setattr("sb3_ext.runs.report.report.write_report", fails)
+    monkeypatch.setattr("sb3_ext.callbacks.report.write_report", fails)
     with pytest.warns(UserWarning, match="There is no report in .*MemoryError"):
         manager.learn(model)
     manager.save_trained_model(model)
@@ -126,4 +126,4 @@ def test_a_training_that_fails_has_no_final_model(tmp_path, handlers):
     with pytest.raises(ValueError, match="no more"):
         manager.learn(model)
     assert not (run / f"{ENV}.zip").exists()
-    assert json.loads((run / "training.json").read_text())["state"] == "failed"
+    assert json.loads((run / "run.json").read_text())["state"] == "failed"

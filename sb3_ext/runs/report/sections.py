@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import yaml
 
+from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
 from sb3_ext.runs.plain_files import as_number
 from sb3_ext.runs.progress import MAX_POINTS
-from sb3_ext.runs.record import ALERTS_FILE, TRAINING_FILE, RunRecord
+from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.advice import sorted_alerts, suggestions, trend_of
 from sb3_ext.runs.report.charts import markdown_table, number
 from sb3_ext.runs.report.commands import shown_path, train_command, watch_commands
@@ -42,7 +43,7 @@ def _how_it_ended(run: RunRecord) -> str:
         return f"**Training failed** {length}{of}: `{run.training.get('error') or 'the error is not known'}`"
     if state == "running":
         return f"**Training has not ended**, or its process was killed: {length}{of}."
-    return f"The files don't say how training ended (`{TRAINING_FILE}` is missing): {length}{of}."
+    return f"The files don't say how training ended (`{RUN_FILE}` is missing): {length}{of}."
 
 
 def next_steps(run: RunRecord) -> list[str]:
@@ -163,7 +164,7 @@ def sources(run: RunRecord) -> list[str]:
         found.append(f"{run.episodes.n_envs} files of Monitor's: {len(run.episodes.scores)} episodes{broken}")
     for name, is_there in (
         (ALERTS_FILE, run.alerts is not None),
-        (TRAINING_FILE, bool(run.training)),
+        (RUN_FILE, bool(run.training)),
         ("args.yml", bool(run.args)),
         ("config.yml", bool(run.config)),
         ("command.txt", run.command is not None),

@@ -15,7 +15,7 @@ from sb3_ext import REINFORCE, A2CExt, PPOExt
 from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
 from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rule import Rule
-from sb3_ext.callbacks.alerts.rules import RULES, metric_of
+from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.alerts.summary import AlertCount, read_alert_counts
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.common.options import read_switch
@@ -99,7 +99,14 @@ def test_alerts_are_counted_and_every_row_shows_them():
     assert [row["alert/total"] for row in rows if "time/iterations" in row] == [1, 2, 3, 4, 5, 6]
     (count,) = [count for count in alerts.summary() if count.id == "always"]
     assert count == AlertCount("always", "time/iterations", 6, 1.0, 64, 384, "Nothing to tune.")
-    assert metric_of("always") == "time/iterations"
+
+
+def test_where_an_alert_is_shown_is_not_known_to_the_next_training():
+    alerts = Alerts(add=ALWAYS, verbose=0)
+    train(PPOExt, "CartPole-v1", 64, alerts, **SMALL)
+    assert alerts.run.alert_metrics == {"always": "time/iterations"}
+    train(PPOExt, "CartPole-v1", 64, other := Alerts(verbose=0), **SMALL)
+    assert other.run.alert_metrics == {}
 
 
 def test_an_alert_that_is_over_is_0_and_its_share_falls():
@@ -144,7 +151,7 @@ def test_a_listener_is_told_and_one_that_fails_ends_nothing():
 
     alerts = Alerts(add=ALWAYS, verbose=0)
     alerts.listeners += [unreachable, lambda *alert: told.append(alert)]
-    with pytest.warns(UserWarning, match="could not be sent on: ConnectionError"):
+    with pytest.warns(UserWarning, match="'alert': ConnectionError: no network"):
         train(PPOExt, "CartPole-v1", 64 * 3, alerts, **SMALL)
     ((rule_id, title, text),) = told
     assert (rule_id, title) == ("always", "time/iterations is above 0")

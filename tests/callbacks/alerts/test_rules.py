@@ -11,7 +11,7 @@ import pytest
 from sb3_ext.callbacks.alerts.context import RunFacts
 from sb3_ext.callbacks.alerts.engine import Judge, Window
 from sb3_ext.callbacks.alerts.rule import Severity
-from sb3_ext.callbacks.alerts.rules import RULES, metric_of, show_at
+from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.alerts.score import Score
 from sb3_ext.metrics.bounds import is_within
 
@@ -359,13 +359,6 @@ def test_a_slowdown_is_told_only_after_its_seconds(slow_fps, fires):
         return {"time/fps_now": 100 * slow_fps if index < 50 else slow_fps}
 
     assert bool(fired_rows("fps_drop", row)) == fires
-
-
-def test_alerts_are_shown_at_their_metric():
-    assert metric_of("kl_high") == metric_of("alert/kl_high") == "train/approx_kl"
-    assert metric_of("of_a_user") is None
-    show_at("of_a_user", "rollout/ep_len_mean")
-    assert metric_of("of_a_user") == "rollout/ep_len_mean"
 
 
 def test_bounds_allow_for_rounding():

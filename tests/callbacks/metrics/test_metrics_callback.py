@@ -16,7 +16,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from sb3_ext import PPOExt
 from sb3_ext.callbacks.metrics.callback import Metrics, MetricsOptions
 from sb3_ext.common.options import read_switch
-from sb3_ext.runs.rows import rows_of
+from sb3_ext.runs.rows import RowStream
 
 
 @pytest.mark.parametrize("algorithm", [PPO, PPOExt, DQN, SAC])
@@ -117,7 +117,9 @@ def test_memory_does_not_grow_with_steps():
         recorder = record(model)
         model.learn(8 * n_rollouts, callback=metrics)
         assert len(recorder.rows) == n_rollouts + 1
-        own = {name: value for name, value in vars(metrics).items() if name not in ("model", "locals", "globals")}
+        own = {
+            name: value for name, value in vars(metrics).items() if name not in ("model", "locals", "globals", "_run")
+        }
         return len(pickle.dumps(own))
 
     assert size_after(200) <= size_after(10) + 100
@@ -198,7 +200,7 @@ def test_a_metric_that_raises_is_reported_once_and_the_others_go_on():
 def test_a_source_of_rows_that_raises_ends_no_training():
     class Faulty(BaseCallback):
         def _on_training_start(self):
-            rows_of(self.logger).add_source(lambda step, values: {"custom/share": 1 / 0})
+            RowStream.of(self.logger).add_source(lambda step, values: {"custom/share": 1 / 0})
 
         def _on_step(self):
             return True

@@ -23,7 +23,7 @@ from sb3_ext.callbacks.table.format import format_value
 from sb3_ext.callbacks.table.plain import PlainLines
 from sb3_ext.common.options import read_switch
 from sb3_ext.metrics.catalogue import describe
-from sb3_ext.runs.rows import rows_of
+from sb3_ext.runs.rows import RowStream
 
 SHOWN_AT = {"kl_high": "train/approx_kl", "slow": None}
 HIDDEN_CURSOR, SHOWN_CURSOR = "\x1b[?25l", "\x1b[?25h"
@@ -42,7 +42,7 @@ class Judging(BaseCallback):
 
     def _on_training_start(self):
         self._rows = 0
-        rows_of(self.logger).add_judge(self._judge)
+        RowStream.of(self.logger).add_observer(self._judge)
 
     def _judge(self, step, values):
         self._rows += 1
@@ -228,8 +228,8 @@ def test_where_there_is_no_terminal_each_row_is_a_plain_line(algorithm):
     model = train(output, Judging(), Table(every_seconds=0, attribute=SHOWN_AT.get), algorithm=algorithm)
     lines = output.getvalue().splitlines()
     assert "\x1b" not in output.getvalue()
-    assert len(lines) == rows_of(model.logger).history.curves["rollout/ep_rew_mean"].n_values
-    latest = rows_of(model.logger).latest
+    assert len(lines) == RowStream.of(model.logger).history.curves["rollout/ep_rew_mean"].n_values
+    latest = RowStream.of(model.logger).latest
     assert lines[-1].startswith(f"{latest.step:,} steps ({latest.step / 96:.0%}) | ep_rew_mean ")
     assert f"ep_len_mean {latest.values['rollout/ep_len_mean']:.1f} | " in lines[-1]
     assert lines[-1].endswith("ALERT kl_high (train/approx_kl), slow") and "ALERT" not in lines[0]

@@ -19,7 +19,7 @@ def make_run(tmp_path):
             for row, value in zip(rows, values, strict=True):
                 row[name.replace("__", "/")] = value
         (tmp_path / "progress.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        (tmp_path / "training.json").write_text(json.dumps({"algorithm": "PPOExt", "threshold": 7.0}))
+        (tmp_path / "run.json").write_text(json.dumps({"algorithm": "PPOExt", "threshold": 7.0}))
         return read_record(tmp_path)
 
     return make

@@ -145,7 +145,7 @@ def test_the_head_says_how_it_ended(trained):
     steps = logged(trained, "time/total_timesteps")[-1]
     assert head.startswith("# PPOExt on CartPole-v1: CartPole-v1_1\n")
     assert f"Training finished after {steps:,} steps." in head
-    assert json.loads((trained / "training.json").read_text())["state"] == "finished"
+    assert json.loads((trained / "run.json").read_text())["state"] == "finished"
 
 
 def test_the_last_update_is_in_the_files_too(trained):
@@ -229,7 +229,7 @@ def test_monitor_files_alone_give_the_score(tmp_path):
     assert run.seconds == max(load_results(str(folder))["t"].dropna())
     report = make_report(folder)
     assert report.startswith("# Training on CartPole-v1: CartPole-v1_3\n")
-    for missing in ("`training.json` is missing", "no `progress.json`", "no `evaluations.npz`", "no `alerts.json`"):
+    for missing in ("`run.json` is missing", "no `progress.json`", "no `evaluations.npz`", "no `alerts.json`"):
         assert missing in report
     assert f"2 files of Monitor's: {len(seen)} episodes, and 1 that could not be read" in report
     assert "There was no evaluation" in report
@@ -278,7 +278,7 @@ def test_what_to_try_next_follows_from_the_curve(tmp_path, scores, said):
 @pytest.mark.parametrize("n_scores", [3, 50])
 def test_a_training_that_stopped_at_a_plateau_is_not_told_to_train_longer(tmp_path, n_scores):
     folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", np.linspace(20, 300, n_scores))
-    (folder / "training.json").write_text(json.dumps({"state": "finished", "stop_reason": "no improvement"}))
+    (folder / "run.json").write_text(json.dumps({"state": "finished", "stop_reason": "no improvement"}))
     part = part_of(make_report(folder), "What to try next")
     assert "raise `patience`" in part and "Train longer" not in part
 
@@ -308,7 +308,7 @@ def test_a_decreasing_learning_rate_is_suggested_only_where_there_is_none(tmp_pa
 
 def test_a_training_that_ended_before_its_first_evaluation_is_told_how_to_get_one(tmp_path):
     folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", n_timesteps=3_000)
-    (folder / "training.json").write_text(json.dumps({"state": "finished", "evaluates": True, "steps": 3_000}))
+    (folder / "run.json").write_text(json.dumps({"state": "finished", "evaluates": True, "steps": 3_000}))
     assert "`--eval-freq 600 --eval-episodes 20`" in part_of(make_report(folder), "What to try next")
 
 
@@ -322,7 +322,7 @@ def test_a_training_that_ended_before_its_first_evaluation_is_told_how_to_get_on
 )
 def test_a_training_that_was_killed_is_told_and_how_to_go_on(tmp_path, models, said):
     folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", np.linspace(20, 300, 50))
-    (folder / "training.json").write_text(json.dumps({"state": "running", "steps": 40_000, "total_timesteps": 100_000}))
+    (folder / "run.json").write_text(json.dumps({"state": "running", "steps": 40_000, "total_timesteps": 100_000}))
     for age, name in enumerate(models):
         (folder / f"{name}.zip").touch()
         os.utime(folder / f"{name}.zip", (age, age))
@@ -431,7 +431,7 @@ def test_objects_in_a_config_are_shown_as_what_they_were_made_from(tmp_path):
 
 
 def test_what_is_not_known_of_a_run_is_said(tmp_path):
-    (tmp_path / "training.json").write_text("{}")
+    (tmp_path / "run.json").write_text("{}")
     report = make_report(tmp_path)
     assert "after an unknown number of steps" in report
     assert "Missing: there is no `args.yml` or `command.txt`" in report

@@ -1,0 +1,70 @@
+"""What our callbacks have in common: they join the run of their training."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from sb3_ext.runs.run import Run
+
+__all__ = ["RunCallback"]
+
+
+class RunCallback(BaseCallback):
+    """
+    Joins the :class:`Run` of its training before ``_on_training_start``. What is to be done at the end goes to
+    ``self.run.at_end``: SB3 does not tell callbacks of errors and Ctrl-C.
+
+    After an error in ``learn``, :meth:`close` ends the run, which ``with`` does by itself::
+
+        with Report("run") as report:
+            model.learn(100_000, callback=report)
+
+    Otherwise, the run ends when Python does.
+    """
+
+    _run: Run | None = None
+
+    @property
+    def run(self) -> Run:
+        """The training that it is in, or was in last."""
+        assert self._run is not None, "it joins when training starts"
+        return self._run
+
+    def on_training_start(self, locals_: dict[str, Any], globals_: dict[str, Any]) -> None:
+        self.locals = locals_
+        run = Run.of(self)
+        if self._run is not None and self._run is not run:
+            self._run.abandon()
+        self._run = run
+        super().on_training_start(locals_, globals_)
+
+    def _on_step(self) -> bool:
+        return True
+
+    def say(self, text: str, level: int = 1) -> None:
+        """
+        :param text: for the user
+        :param level: the smallest ``verbose`` with which it is told
+        """
+        if self.verbose >= level:
+            self.run.say(text)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """
+        End the run, if it has not ended.
+
+        :param error: what ended the training. Without one, a training that is not complete was interrupted by Ctrl-C
+        """
+        if self._run is not None:
+            self._run.end(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close(error)

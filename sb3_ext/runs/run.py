@@ -1,0 +1,299 @@
+"""A training while it goes on: its folder, its threshold, its rows, and the one owner of its end.
+
+SB3 tells the callback that ``learn`` holds when a training is complete, and nobody when it is not. RL Zoo tells its
+first callback in any case, a second time, and keeps Ctrl-C to itself. So :class:`Run` listens to the callback that
+``learn`` holds, and whoever sees how an incomplete training ended calls :meth:`Run.end`: RL Zoo's manager, a ``with``
+block, the next training, or the end of the program.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+import warnings
+import weakref
+from collections import defaultdict
+from collections.abc import Callable
+from enum import IntEnum
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, Logger
+
+from sb3_ext.metrics.sample_efficiency import reward_threshold, spec_of
+from sb3_ext.runs.facts import RunFacts
+from sb3_ext.runs.rows import RowStream
+from sb3_ext.runs.stock import StockCallbacks
+from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
+
+__all__ = ["Event", "Phase", "Run"]
+
+Event = Literal["alert", "new_best"]
+
+
+class Phase(IntEnum):
+    """What happens at the end of a training, in this order."""
+
+    #: Before any callback is told of the end, unless the training failed. An error here ends the program
+    FINAL_MODEL = 0
+    EVALUATE = 1
+    CHECKPOINT = 2
+    #: Complete trainings only: SB3 writes rows before it updates, and would lose the last update's numbers
+    LAST_ROW = 3
+    FILES = 4
+    SCREEN = 5
+    SUMMARY = 6
+    REPORT = 7
+    TRACKING = 8
+
+
+class Run:
+    """
+    Callbacks join it with :meth:`of`, and never look for each other.
+
+    :param folder: the run folder, if it is known
+    :param threshold: score at which the environment counts as solved; ``None``: the environment's own
+    :param algo: name of the algorithm in RL Zoo's way; ``None``: from the model's class
+    """
+
+    stock = StockCallbacks()
+    model: BaseAlgorithm
+    rows: RowStream
+    facts: RunFacts
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        threshold: float | None = None,
+        algo: str | None = None,
+    ) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.given_threshold = threshold
+        self.env_threshold: float | None = None
+        self.error: BaseException | None = None
+        self.stop_reason: str | None = None
+        #: The metric that each alert is about, for a table to show it there
+        self.alert_metrics: dict[str, str] = {}
+        #: Python is about to end: no thread or process can be started
+        self.is_at_exit = False
+        self.is_over = False
+        self._algo = algo
+        self._session: tuple[BaseCallback, float] | None = None
+        self._is_complete = False
+        self._at_end: defaultdict[Phase, list[Callable[[], None]]] = defaultdict(list)
+        self._on: defaultdict[Event, list[Callable[..., None]]] = defaultdict(list)
+        # Weak: trainings that failed and that nobody ended must not stay in memory
+        self._at_exit = partial(_end_at_exit, weakref.ref(self), os.getpid())
+
+    @classmethod
+    def prepare(cls, model: BaseAlgorithm, **known: Any) -> Run:
+        """
+        :param model: is about to be trained
+        :param known: what is known of the training, see the class
+        :return: the run of the next training of this model
+        """
+        _prepared[model] = run = cls(**known)
+        return run
+
+    @classmethod
+    def of(cls, callback: BaseCallback) -> Run:
+        """
+        :param callback: of a training that starts
+        :return: the training's run; the first callback to ask starts it
+        """
+        model, rows = callback.model, RowStream.of(callback.logger)
+        # The same callbacks may be given to `learn` several times
+        session = (callback.locals["callback"], model.start_time)
+        run = rows.run
+        if run is None or run._session != session:
+            if run is not None:
+                run.abandon()
+            rows.run = run = _prepared.pop(model, None) or cls()
+            run._start(model, rows, *session)
+        return run
+
+    def _start(self, model: BaseAlgorithm, rows: RowStream, top: BaseCallback, start_time: float) -> None:
+        self._session, self.rows = (top, start_time), rows
+        self.model = model
+        self.stock = StockCallbacks.among(top)
+        self.stock.on_new_best(lambda evaluation: self.emit("new_best", evaluation))
+        self.folder = self.folder or self.stock.log_folder or _folder_of(model.logger)
+        env = model.get_env()
+        assert env is not None, "it is being trained in"
+        self.env_threshold = reward_threshold(env)
+        self.facts = RunFacts.of(model, self._algo, getattr(spec_of(env), "id", None))
+        self.facts.env_threshold = self.env_threshold
+        if self.stock.evaluations:
+            self.facts.evaluates, self.facts.deterministic_eval = True, self.stock.evaluations[0].deterministic
+        self._started = time.perf_counter()
+        self._listen(top)
+        catch_stop_signals(self)
+        atexit.register(self._at_exit)
+
+    def _listen(self, top: BaseCallback) -> None:
+        """``learn`` tells it when a training is complete; all callbacks hear of it before our phases begin."""
+
+        def on_training_end() -> None:
+            del top.on_training_end
+            self._is_complete = True
+            try:
+                self._save_final_model()
+                top.on_training_end()
+            except BaseException as error:
+                self.end(error)
+                raise
+            self.end()
+
+        top.on_training_end = on_training_end  # type: ignore[method-assign]
+
+    @property
+    def threshold(self) -> float | None:
+        """Mean raw reward at which the environment counts as solved."""
+        return self.env_threshold if self.given_threshold is None else self.given_threshold
+
+    def threshold_or(self, own: float | None) -> float | None:
+        """
+        :param own: what a callback was given, if anything; it is the run's where the run was given none
+        :return: what that callback goes by
+        """
+        if self.given_threshold is None:
+            self.given_threshold = own
+        return self.threshold if own is None else own
+
+    @property
+    def is_interrupted(self) -> bool:
+        return isinstance(self.error, KeyboardInterrupt)
+
+    def say(self, text: str) -> None:
+        """
+        :param text: for the user, now: a live table draws itself below it
+        """
+        print(text, flush=True)
+
+    def on(self, event: Event, do: Callable[..., None]) -> None:
+        """
+        :param event: what happens in a training
+        :param do: is called when it does; if it fails, that is a warning
+        """
+        self._on[event].append(do)
+
+    def emit(self, event: Event, *args: Any) -> None:
+        """
+        :param event: has happened
+        :param args: what there is to know about it
+        """
+        for do in self._on[event]:
+            try:
+                do(*args)
+            except Exception as error:  # a tracker that can't be reached must not end a training
+                warnings.warn(f"At the event {event!r}: {type(error).__name__}: {error}", stacklevel=3)
+
+    def at_end(self, phase: Phase, do: Callable[[], None]) -> None:
+        """
+        :param phase: when to do it
+        :param do: is called once; if it fails, that is a warning, and the next one is called
+        """
+        self._at_end[phase].append(do)
+
+    def write_last_row(self) -> None:
+        """Let the training end with a row of what was recorded since the last one."""
+        self.at_end(Phase.LAST_ROW, lambda: None if self.error else self.rows.flush(self.model.num_timesteps))
+
+    def keep(self, folder: str | os.PathLike[str]) -> None:
+        """
+        Write ``run.json``, now and at the end.
+
+        :param folder: the run folder
+        """
+        self.facts.threshold = self.given_threshold
+        self.facts.save(folder)
+        self.at_end(Phase.REPORT, lambda: self.facts.save(folder))
+
+    def abandon(self) -> None:
+        """Another training has started before anyone told that this one had ended."""
+        self.end(RuntimeError("The training did not end: another one was started."))
+
+    def end(self, error: BaseException | None = None) -> None:
+        """
+        Go through the phases of the end. Only the first call does something.
+
+        :param error: what ended the training. Without one, a training that is not complete was interrupted
+        """
+        if self.is_over:
+            return
+        self.is_over = True
+        self.error = error or (None if self._is_complete else KeyboardInterrupt())
+        if self._session is None:
+            return  # it never started
+        vars(self._session[0]).pop("on_training_end", None)
+        atexit.unregister(self._at_exit)
+        raised: BaseException | None = None
+        try:
+            if self.is_interrupted:
+                self._save_final_model()
+            self._tell_facts()
+            for phase in Phase:
+                raised = self._do(phase) or raised
+        finally:
+            self._at_end.clear()
+            self._on.clear()
+            # Without cycles, the model is freed as soon as nobody needs it
+            self._session = None
+            self.rows.forget()
+            release_stop_signals(self)
+        if raised is not None:
+            raise raised
+
+    def _save_final_model(self) -> None:
+        for save in self._at_end.pop(Phase.FINAL_MODEL, ()):
+            save()
+
+    def _do(self, phase: Phase) -> BaseException | None:
+        """What is more than an error, such as Ctrl-C: the rest is done without waiting, and it is raised then."""
+        raised: BaseException | None = None
+        for do in self._at_end[phase] if phase != Phase.FINAL_MODEL else ():
+            try:
+                do()
+            except Exception as error:  # one that fails must not keep others from saving what they have
+                what = getattr(do, "__qualname__", repr(do)).replace("._", ".")
+                warnings.warn(f"At the end of the training, {what}: {type(error).__name__}: {error}", stacklevel=4)
+            except BaseException as interrupt:
+                self.error = self.error or interrupt
+                raised = interrupt
+        return raised
+
+    def _tell_facts(self) -> None:
+        facts, error = self.facts, self.error
+        facts.threshold = self.given_threshold
+        facts.state = "finished" if error is None else "interrupted" if self.is_interrupted else "failed"
+        facts.seconds = round(time.perf_counter() - self._started, 3)
+        facts.steps = int(self.model.num_timesteps)
+        facts.stop_reason = self.stop_reason
+        if self.is_interrupted:
+            signal = received_signal()
+            facts.signal = "SIGINT" if signal is None else signal.name
+        elif error is not None:
+            facts.error = f"{type(error).__name__}: {error}"[:1000]
+
+
+#: Runs of models that are about to be trained
+_prepared: weakref.WeakKeyDictionary[BaseAlgorithm, Run] = weakref.WeakKeyDictionary()
+
+
+def _end_at_exit(reference: weakref.ref[Run], pid: int) -> None:
+    run = reference()
+    if run is not None and os.getpid() == pid:  # not a fork, whose training this is not
+        run.is_at_exit = True
+        run.end(getattr(sys, "last_value", None))
+
+
+def _folder_of(logger: Logger) -> Path | None:
+    """Without files, SB3's logger has a temporary folder."""
+    has_files = any(isinstance(f, CSVOutputFormat | JSONOutputFormat) for f in logger.output_formats)
+    folder = logger.get_dir()
+    return Path(folder) if has_files and folder else None
