@@ -138,22 +138,22 @@ def suggestions(run: RunRecord) -> list[str]:
 def _share(alert: Mapping[str, Any]) -> str:
     times = f"in {number(float(alert['count']))} rows"
     share = alert.get("share")
-    return times if share is None else f"{times}, {100 * float(share):.3g} % of those that it judged"
+    return times if share is None else f"{times}, {100 * float(share):.3g} % of those it was checked in"
 
 
 def _about_end(run: RunRecord) -> list[str]:
     state = run.training.get("state")
     if state == "failed":
-        return [f"The training failed: `{run.training.get('error') or 'the error is not known'}`. Repair that first."]
+        return [f"The training failed: `{run.training.get('error') or 'unknown error'}`. Fix that first."]
     left = (run.planned_steps or 0) - (run.steps or 0)
     if state == "interrupted" and left > 0 and (command := _go_on(run, left, run.final_model)):
-        return [f"It was interrupted with {number(left)} steps to go. Go on: {command}"]
+        return [f"It was interrupted with {number(left)} steps to go. Continue: {command}"]
     if state == "running":
         # RL Zoo saves the final model at the end
         models = [path for path in run.folder.glob("[!.]*.zip") if path.is_file()]
         saved = sorted(models, key=lambda path: path.stat().st_mtime_ns)
         command = _go_on(run, left, saved[-1]) if saved and left > 0 else None
-        then = f"go on from its latest model: {command}" if command else "start it again."
+        then = f"continue from its latest model: {command}" if command else "start it again."
         return [f"It has not ended. If its process was killed (out of memory, `kill -9`, a power cut), {then}"]
     return []
 
@@ -163,7 +163,7 @@ def _about_broken_numbers(run: RunRecord) -> list[str]:
     broken = {
         name: total
         for name, total in totals.items()
-        if total.n_broken and name != "train/explained_variance"  # it has none where all returns are the same
+        if total.n_broken and name != "train/explained_variance"  # it is NaN if all returns are equal
     }
     if not broken:
         return []
@@ -171,8 +171,8 @@ def _about_broken_numbers(run: RunRecord) -> list[str]:
     step = number(broken[first].broken_from or 0)
     names = ", ".join(f"`{name}` ({total.n_broken} values)" for name, total in sorted(broken.items()))
     return [
-        f"Not finite: {names}; the first was `{first}` at step {step}. Losses must be finite: lower "
-        "`learning_rate`, check the environment's observations and rewards."
+        f"Not finite: {names}; the first was `{first}` at step {step}. Lower `learning_rate`, and check the "
+        "environment's observations and rewards."
     ]
 
 
@@ -182,11 +182,13 @@ def _when_reached(run: RunRecord) -> list[str]:
     is_fresh = not run.args.get("trained_agent")
     if is_fresh and run.steps and step is not None and step <= _EARLY * run.steps:
         command = train_command(run, n_timesteps=math.ceil(1.25 * step))
-        shorter = f", here with a margin of a quarter (schedules run faster then): {_code(command)}" if command else "."
+        shorter = (
+            f", here with a margin of a quarter (schedules then change faster): {_code(command)}" if command else "."
+        )
         what = "all evaluations were" if run.evaluations else "the score was"
         said.append(
-            f"From step {number(step)} of {number(run.steps)} on, {what} at or above the threshold. Fewer steps may "
-            f"do{shorter}"
+            f"Since step {number(step)} of {number(run.steps)}, {what} at or above the threshold. Fewer steps may be "
+            f"enough{shorter}"
         )
     last, threshold = _last_score(run), run.threshold
     if last is not None and threshold is not None and last < threshold.value:
@@ -209,34 +211,34 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
         ]
     if trend is None:
         return _too_short(run)
-    change = f"the mean of its last fifth is {number(abs(trend.change))}"
+    change = f"the mean of the last fifth is {number(abs(trend.change))}"
     if trend.kind == "rising":
         more = run.planned_steps or run.steps or 0
         longer = train_command(run, n_timesteps=2 * more)
         command = _go_on(run, more, run.final_model)
         commands = (
-            f" Train longer. Go on from its end: {command} (schedules start over); or from the start, so that they are "
-            f"stretched: {_code(longer)}"
+            f" Train longer. Continue from the end: {command} (schedules start over). Or start again with stretched "
+            f"schedules: {_code(longer)}"
             if command
             else " Train longer."
         )
-        return [f"The score is still rising: {change} above that of the fifth before.{until}{commands}"]
+        return [f"The score is still rising: {change} above that of the previous fifth.{until}{commands}"]
     if trend.kind == "falling":
         play_best = " Play the best model (see below)." if _has_best_model(run) else ""
         return [
-            f"The score was falling at the end: {change} below that of the fifth before.{until}{play_best} "
+            f"The score was falling at the end: {change} below that of the previous fifth.{until}{play_best} "
             f"{_calmer(run)}."
         ]
     if run.threshold is None:
-        return [f"The score is flat at the end: {change} from that of the fifth before. More steps alone won't help."]
+        return [f"The score is flat at the end: {change} from that of the previous fifth. More steps alone won't help."]
     if has_alerts:
-        return [f"The score is flat at the end.{until} More steps alone won't help: begin with the alerts."]
+        return [f"The score is flat at the end.{until} More steps alone won't help: start with the alerts."]
     search = train_command(run, n_timesteps=run.planned_steps or run.steps or -1)
     tune = f" {_code(f'{search} -optimize --n-trials 50')}" if search else ""
-    nobody = " Nobody watched for alerts." if run.alerts is None else " No alert fired."
+    nobody = " Alerts were off." if run.alerts is None else " No alert fired."
     return [
         f"The score is flat at the end.{until} More steps alone won't help.{nobody} Try another seed first, then more "
-        f"exploration (`ent_coef`), a larger network, or a search for hyperparameters:{tune}"
+        f"exploration (`ent_coef`), a larger network, or a hyperparameter search:{tune}"
     ]
 
 
@@ -252,8 +254,8 @@ def _too_short(run: RunRecord) -> list[str]:
     longer = train_command(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
     command = f": {_code(longer)}" if longer else "."
     return [
-        f"The threshold of {number(run.threshold.value)} was not reached, and there are too few scores to see where "
-        f"they go. Train longer{command}"
+        f"The threshold of {number(run.threshold.value)} was not reached, and there are too few scores to see a "
+        f"trend. Train longer{command}"
     ]
 
 
@@ -261,7 +263,7 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
     said = []
     if run.threshold is None:
         said.append(
-            "No threshold is known for this environment, so nothing can be said about solved or not. Give one: "
+            "This environment has no threshold, so the report can't say whether it is solved. Set one: "
             "`ext: {report: {threshold: …}}`, or `sb3-ext report … --threshold …`."
         )
     # The rows would have the evaluations of a training that has ended; a short one ends before the first
@@ -269,8 +271,8 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
     if not run.evaluations and (is_known or not run.training.get("evaluates")):
         every = min(10_000, (run.steps or 50_000) // 5)
         said.append(
-            "There was no evaluation: the score is of the agent as it explored, and no best model was saved. Evaluate "
-            f"while training (`--eval-freq {max(1, every)} --eval-episodes 20`)."
+            "There was no evaluation: the score is that of the exploring agent, and no best model was saved. Evaluate "
+            f"during training (`--eval-freq {max(1, every)} --eval-episodes 20`)."
         )
     if run.threshold is None or not run.evaluations:
         return said
@@ -278,14 +280,14 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
     if last.n_episodes is not None and last.n_episodes < _FEW_EPISODES and _is_close(last, run.threshold.value):
         said.append(
             f"The last evaluation has {last.n_episodes} episodes, and its mean is within two standard errors of the "
-            f"threshold: too few to tell. Evaluate with more (`--eval-episodes {_FEW_EPISODES}`)."
+            f"threshold. Evaluate with more episodes (`--eval-episodes {_FEW_EPISODES}`)."
         )
     of_training = first_reached(run.settled_score, run.threshold.value)
     if reached is None and of_training is not None:
         said.append(
-            f"Exploring, the agent reached the threshold in training (step {number(of_training)}), but not in an "
-            "evaluation. Are the evaluation's actions deterministic where the task wants chance, or is its environment "
-            "another one?"
+            f"The exploring agent reached the threshold in training (step {number(of_training)}), but not in an "
+            "evaluation. Does the task need random actions while the evaluation is deterministic, or do the "
+            "environments differ?"
         )
     return said
 

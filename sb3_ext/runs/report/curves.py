@@ -38,14 +38,14 @@ def curves(run: RunRecord) -> list[str]:
     """
     if run.progress is None:
         return [
-            "Missing: there is no `progress.json` or `progress.csv`, so only the score is known, from Monitor's files "
+            "Missing: there is no `progress.json` or `progress.csv`, so there is only the score, from Monitor's files "
             "and evaluations."
         ]
     missing = [name for name in run.training.get("charts") or () if name not in run.series]
     lines = [f"No row has `{name}`, which the config asks for: {nearest(name, run.series)}\n" for name in missing]
     names = [name for name in main_curves(run) if name not in _SCORES]
     if not names:
-        return [*lines, f"`{run.progress.file}` has no metric that is a main curve."]
+        return [*lines, f"`{run.progress.file}` has none of the main curves."]
     for name in names:
         series = run.series[name]
         lines += [f"### {name}", _meaning(name), ""]
@@ -89,8 +89,8 @@ def losses(run: RunRecord) -> list[str]:
         shares = [f"{number(size)} ({100 * size / total:.0f} %)" if total > 0 else number(size) for size in sizes]
         rows.append([part, *shares])
     return [
-        "Mean size of each part after its coefficient, and its share. Signs are left out. A policy loss near 0 is "
-        "usual: advantages have a mean of 0, and its gradient is not small for that.",
+        "Mean absolute value of each part after its coefficient, and its share. A policy loss near 0 is normal, "
+        "because advantages have a mean of 0; its gradient is not small.",
         "",
         *markdown_table(["training", *there], rows),
         "",
@@ -103,7 +103,7 @@ def all_numbers(run: RunRecord) -> list[str]:
     :return: a table with each metric that was logged
     """
     if run.progress is None or not run.series:
-        return ["Missing: nothing was logged into a file."]
+        return ["Missing: no metrics were logged to a file."]
     rows = []
     for name in ordered(run.series):
         series = run.series[name]
@@ -112,7 +112,7 @@ def all_numbers(run: RunRecord) -> list[str]:
         extremes = [number(finite.min()), number(finite.max())] if len(finite) else ["", ""]
         n_values = run.progress.totals[name].n_values
         rows.append([f"`{name}`", *ends, *extremes, str(n_values), sparkline(series.values)])
-    return [*markdown_table(["metric", "first", "last", "min", "max", "values", "course"], rows), ""]
+    return [*markdown_table(["metric", "first", "last", "min", "max", "values", "curve"], rows), ""]
 
 
 def _mean_size(series: Series, part: int, n_parts: int) -> float:

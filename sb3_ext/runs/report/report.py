@@ -24,14 +24,14 @@ _SECTIONS: tuple[tuple[str, Callable[[RunRecord], list[str]]], ...] = (
     ("Sample efficiency", scores.efficiency),
     ("Alerts", sections.alerts),
     ("Curves", curves.curves),
-    ("Losses beside each other", curves.losses),
+    ("Losses side by side", curves.losses),
     ("Speed", sections.speed),
     ("Watch and repeat", sections.commands),
     ("Config", sections.config),
     ("All numbers", curves.all_numbers),
     ("Made from", sections.sources),
 )
-_PLOTS_BELOW = {"Curves": "policy", "Losses beside each other": "losses"}
+_PLOTS_BELOW = {"Curves": "policy", "Losses side by side": "losses"}
 
 
 def write_report(folder: str | os.PathLike[str], plots: bool = True, threshold: float | None = None) -> Path:

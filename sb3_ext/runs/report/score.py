@@ -1,4 +1,4 @@
-"""Parts of a report about the score: in training and in evaluations, against the threshold, and for its steps."""
+"""Parts of a report about the score: in training, in evaluations, compared with the threshold, and per step."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def verdict(run: RunRecord) -> str:
     elif run.score is not None and len(run.score.values):
         value = float(run.score.values[-1])
         missing = "No evaluation was saved" if run.training.get("evaluates") else "There was no evaluation"
-        said = f"Score at the end of training: {number(value)} (exploring; {_window(run)}). {missing}"
+        said = f"Score at the end of training: {number(value)} (with exploration; {_window(run)}). {missing}"
     else:
-        return "No score is known: no episode ended, or no file has them."
+        return "No score: no episode ended, or no file has the scores."
     if run.threshold is None:
-        return f"{said}. No threshold is known."
+        return f"{said}. There is no threshold."
     limit = f"the threshold of {number(run.threshold.value)}"
     step = reached_at(run)
     if value >= run.threshold.value:
         return f"**{said}: at or above {limit}** (first reached at step {number(step if step is not None else 0)})."
     if step is not None:
-        return f"**{said}: below {limit}**, which was reached at step {number(step)}, and lost again."
+        return f"**{said}: below {limit}**, which was reached at step {number(step)} and lost again."
     return f"**{said}: {limit} was not reached.**"
 
 
@@ -162,7 +162,7 @@ def _evaluation_part(run: RunRecord, limit: float | None) -> list[str]:
             [] if limit is None else [f"{'+' if evaluation.mean >= limit else ''}{number(evaluation.mean - limit)}"]
         )
         rows.append([number(evaluation.step), number(evaluation.mean), *cells, *against])
-    header = ["step", "mean score", "std", "episodes", "mean length", *([] if limit is None else ["against threshold"])]
+    header = ["step", "mean score", "std", "episodes", "mean length", *([] if limit is None else ["minus threshold"])]
     left_out = len(run.evaluations) - len(rows)
     note = [f"{left_out} more are in `{run.evaluations_file}`."] if left_out else []
     return [*lines, *markdown_table(header, rows), *note, ""]
@@ -179,19 +179,19 @@ def _sampled(evaluations: tuple[EvaluationResult, ...]) -> list[EvaluationResult
 
 def _honest_notes(run: RunRecord) -> list[str]:
     notes = [
-        "Scores are sums of the environment's raw rewards over an episode, before shaping and normalisation. Those of "
-        "training are of the policy as it explores (its actions are drawn at random), and a mean over past episodes "
-        "lags behind the agent."
+        "Scores are sums of the environment's raw rewards over an episode, before shaping and normalisation. Training "
+        "scores come from the exploring policy (its actions are drawn at random), and a mean over past episodes lags "
+        "behind the agent."
     ]
     if run.evaluations:
-        how = {True: "deterministic", False: "drawn at random"}.get(run.training.get("deterministic_eval"))  # type: ignore[arg-type]
-        actions = f"Actions of evaluations were {how}." if how else "The files don't say how evaluations chose actions."
+        how = {True: "deterministically", False: "at random"}.get(run.training.get("deterministic_eval"))  # type: ignore[arg-type]
+        actions = f"Evaluations chose actions {how}." if how else "The files don't say how evaluations chose actions."
         notes.append(f"± is the standard deviation over the episodes of an evaluation. {actions}")
     if SCORE not in run.series and run.episodes is not None and len(run.episodes.steps) and run.steps:
         counted = int(run.episodes.steps[-1])
         if counted > _MORE_STEPS * run.steps:
             notes.append(
-                f"Steps of the curve are Monitor's, {number(counted)} in all, and the model counts "
-                f"{number(run.steps)}: a wrapper outside of Monitor repeats actions."
+                f"The curve counts Monitor's steps, {number(counted)} in total, and the model counts "
+                f"{number(run.steps)}: a wrapper outside Monitor repeats actions."
             )
     return [*(f"- {note}" for note in notes), ""]

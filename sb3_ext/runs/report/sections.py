@@ -24,7 +24,7 @@ def how_it_ended(run: RunRecord) -> str:
     :return: a sentence or two
     """
     before = run.args.get("trained_agent")
-    return f"{_how_it_ended(run)}{f' It went on from `{before}`, whose steps are not counted.' if before else ''}"
+    return f"{_how_it_ended(run)}{f' It continued from `{before}`, whose steps are not counted.' if before else ''}"
 
 
 def _how_it_ended(run: RunRecord) -> str:
@@ -38,9 +38,9 @@ def _how_it_ended(run: RunRecord) -> str:
     if state == "interrupted":
         named = run.training.get("signal") or "SIGINT"
         by = "Ctrl-C" if named == "SIGINT" else f"`{named}`"
-        return f"**Training was interrupted** {length}{of} by {by}: this is the report of a part."
+        return f"**Training was interrupted** {length}{of} by {by}: this report covers the part before."
     if state == "failed":
-        return f"**Training failed** {length}{of}: `{run.training.get('error') or 'the error is not known'}`"
+        return f"**Training failed** {length}{of}: `{run.training.get('error') or 'unknown error'}`"
     if state == "running":
         return f"**Training has not ended**, or its process was killed: {length}{of}."
     return f"The files don't say how training ended (`{RUN_FILE}` is missing): {length}{of}."
@@ -55,7 +55,7 @@ def next_steps(run: RunRecord) -> list[str]:
     if not said:
         trend = trend_of(run.settled_score)
         how = "" if trend is None else f" The score was {trend.kind} at the end."
-        return [f"Nothing stands out.{how} Check it with other seeds before you trust the score.", ""]
+        return [f"Nothing stands out.{how} Try other seeds before you trust the score.", ""]
     return [*(f"{index}. {text}" for index, text in enumerate(said, 1)), ""]
 
 
@@ -65,7 +65,7 @@ def alerts(run: RunRecord) -> list[str]:
     :return: which rules fired, how often, and what to tune
     """
     if run.alerts is None:
-        return [f"Missing: there is no `{ALERTS_FILE}`; nobody watched this training for alerts.", ""]
+        return [f"Missing: there is no `{ALERTS_FILE}`; alerts were off.", ""]
     fired = sorted_alerts(run)
     if not fired:
         return ["No alert fired.", ""]
@@ -81,7 +81,7 @@ def alerts(run: RunRecord) -> list[str]:
             str(alert.get("advice") or ""),
         ]
         rows.append(cells)
-    header = ["alert", "metric", "rows", "of those judged", "first step", "last step", "what to tune"]
+    header = ["alert", "metric", "rows", "of rows checked", "first step", "last step", "what to tune"]
     return [*markdown_table(header, rows), ""]
 
 
@@ -97,8 +97,8 @@ def speed(run: RunRecord) -> list[str]:
         rows.append(["time", f"{run.seconds / 3600:.3g} h ({number(run.seconds)} s)"])
     if run.steps and run.seconds:
         rate = as_number((run.steps - (run.training.get("steps_at_start") or 0)) / run.seconds)
-        rows += [] if rate is None else [["steps a second, all in all", number(round(rate))]]
-    for name, what in (("time/fps", "steps a second, as logged last"), ("time/n_updates", "updates")):
+        rows += [] if rate is None else [["steps per second, overall", number(round(rate))]]
+    for name, what in (("time/fps", "steps per second, last logged"), ("time/n_updates", "updates")):
         latest = None if run.progress is None else run.progress.latest(name)
         if latest is not None:
             rows.append([f"{what} (`{name}`)", number(latest)])
@@ -118,19 +118,19 @@ def commands(run: RunRecord) -> list[str]:
     if watch:
         lines += ["```bash", *(f"{command}  # watch {what}" for what, command in watch), "```"]
         if run.final_model is not None and not run.final_model.is_file() and run.training.get("state") == "running":
-            lines.append(f"`{run.final_model.name}` is not there yet: RL Zoo saves it when training is over.")
+            lines.append(f"`{run.final_model.name}` does not exist yet: RL Zoo saves it at the end of training.")
     else:
         models = [shown_path(path) for path in sorted(run.folder.glob("*.zip"))]
-        found = f" Models in it: {', '.join(f'`{model}`' for model in models)}." if models else " No model is in it."
+        found = f" Models in it: {', '.join(f'`{model}`' for model in models)}." if models else " It contains no model."
         lines.append(f"The folder is not where RL Zoo's `enjoy` looks (`<folder>/<algo>/<env>_<number>`).{found}")
     again = train_command(run)
     if again is not None:
-        lines += ["", "The same training again (with the config below, if its file has changed since):"]
+        lines += ["", "The same training again (if its hyperparameter file has changed, use the config below):"]
         lines += ["```bash", again, "```"]
     if run.command is not None:
-        lines += ["As it was typed, without quotes:", "```text", run.command, "```"]
+        lines += ["As typed, without quotes:", "```text", run.command, "```"]
     if again is None and run.command is None:
-        lines += ["", "Missing: there is no `args.yml` or `command.txt` of RL Zoo's, so the command is not known."]
+        lines += ["", "Missing: there is no `args.yml` or `command.txt` from RL Zoo, so the command is unknown."]
     return [*lines, ""]
 
 
@@ -140,7 +140,7 @@ def config(run: RunRecord) -> list[str]:
     :return: the hyperparameters
     """
     if not run.config:
-        return ["Missing: there is no `config.yml` of RL Zoo's.", ""]
+        return ["Missing: there is no `config.yml` from RL Zoo.", ""]
     written = yaml.safe_dump(dict(run.config), sort_keys=True, allow_unicode=True).rstrip().split("\n")
     return ["```yaml", *written, "```", ""]
 
@@ -161,7 +161,7 @@ def sources(run: RunRecord) -> list[str]:
         found.append(f"`{run.evaluations_file}`: {len(run.evaluations)} evaluations")
     if run.episodes is not None:
         broken = _broken(run.episodes.n_broken)
-        found.append(f"{run.episodes.n_envs} files of Monitor's: {len(run.episodes.scores)} episodes{broken}")
+        found.append(f"{run.episodes.n_envs} Monitor files: {len(run.episodes.scores)} episodes{broken}")
     for name, is_there in (
         (ALERTS_FILE, run.alerts is not None),
         (RUN_FILE, bool(run.training)),

@@ -117,7 +117,7 @@ def test_evaluations_are_those_of_the_file(trained):
     saved = np.load(trained / "evaluations.npz")
     report = (trained / "report.md").read_text()
     (table,) = tables_of(part_of(report, "Score").split("### Evaluations")[1])
-    assert table[0] == ["step", "mean score", "std", "episodes", "mean length", "against threshold"]
+    assert table[0] == ["step", "mean score", "std", "episodes", "mean length", "minus threshold"]
     assert len(table) - 1 == len(saved["timesteps"]) == 5
     for cells, step, scores, lengths in zip(
         table[1:], saved["timesteps"], saved["results"], saved["ep_lengths"], strict=True
@@ -137,7 +137,7 @@ def test_the_score_is_set_against_the_threshold_and_says_where_it_is_from(traine
     assert is_shown(shown["end of training"][0], logged(trained, "rollout/ep_rew_mean")[-1])
     assert "Threshold: 475, of the environment" in report
     assert "the threshold of 475 was not reached" in report
-    assert "actions are drawn at random" in report and "Actions of evaluations were deterministic" in report
+    assert "actions are drawn at random" in report and "Evaluations chose actions deterministically" in report
 
 
 def test_the_head_says_how_it_ended(trained):
@@ -157,7 +157,7 @@ def test_alerts_come_with_counts_and_advice_and_lead_to_suggestions(trained):
     report = (trained / "report.md").read_text()
     (table,) = tables_of(part_of(report, "Alerts"))
     assert table[1:] == [["kl_high", "train/approx_kl", "4", "25 %", "256", "1,024", "lower learning_rate"]]
-    assert "Alert `kl_high` (in 4 rows, 25 % of those that it judged): lower learning_rate." in report
+    assert "Alert `kl_high` (in 4 rows, 25 % of those it was checked in): lower learning_rate." in report
 
 
 def test_the_area_under_the_curve_is_the_mean_score_over_the_steps(trained):
@@ -231,7 +231,7 @@ def test_monitor_files_alone_give_the_score(tmp_path):
     assert report.startswith("# Training on CartPole-v1: CartPole-v1_3\n")
     for missing in ("`run.json` is missing", "no `progress.json`", "no `evaluations.npz`", "no `alerts.json`"):
         assert missing in report
-    assert f"2 files of Monitor's: {len(seen)} episodes, and 1 that could not be read" in report
+    assert f"2 Monitor files: {len(seen)} episodes, and 1 that could not be read" in report
     assert "There was no evaluation" in report
 
 
@@ -259,14 +259,14 @@ def zoo_run(folder, scores=None, n_timesteps=100_000, **args):
     ("scores", "said"),
     [
         (np.linspace(20, 300, 50), ["still rising", "-i ", "-n 100000", "-n 200000"]),
-        (np.minimum(np.linspace(20, 900, 50), 490), ["From step 54,000 of 100,000 on, the score was", "-n 67500"]),
+        (np.minimum(np.linspace(20, 900, 50), 490), ["Since step 54,000 of 100,000, the score was", "-n 67500"]),
         (np.minimum(np.linspace(20, 900, 50), 200), ["flat at the end", "-optimize"]),
         (np.concatenate([np.linspace(20, 400, 30), np.linspace(400, 50, 20)]), ["falling at the end"]),
         (
             np.concatenate([np.linspace(20, 490, 40), np.linspace(490, 50, 10)]),
             ["fell below the threshold again, to 50"],
         ),
-        (np.array([20.0, 30.0, 40.0]), ["too few scores to see where they go", "-n 200000"]),
+        (np.array([20.0, 30.0, 40.0]), ["too few scores to see a trend", "-n 200000"]),
     ],
     ids=["rising", "early", "flat", "falling", "lost", "short"],
 )
@@ -347,7 +347,7 @@ def test_nan_is_told_with_the_step_where_it_began(tmp_path):
 def test_a_score_equal_to_the_threshold_reaches_it(tmp_path, score, said):
     report = make_report(zoo_run(tmp_path / "CartPole-v1_1", np.minimum(np.linspace(20, 900, 50), score)))
     assert said in report.split("## ")[0]
-    assert ("From step 54,000 of 100,000 on, the score was" in report) == (score == 475.0)
+    assert ("Since step 54,000 of 100,000, the score was" in report) == (score == 475.0)
 
 
 def test_one_lucky_episode_does_not_reach_a_threshold(tmp_path):
@@ -465,9 +465,8 @@ def test_a_failure_in_plotting_is_a_warning(trained, tmp_path, monkeypatch):
 
 def command(*words):
     parser = argparse.ArgumentParser()
-    report_command.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["report", *map(str, words)])
-    return args.run(args)
+    report_command.add_arguments(parser)
+    return report_command.run(parser.parse_args([*map(str, words)]))
 
 
 def test_the_command_writes_it_later(trained, tmp_path, capsys):
