@@ -15,7 +15,7 @@ from rl_zoo3 import exp_manager, import_envs
 
 from sb3_ext import _autoload
 from sb3_ext.runs.report import commands
-from sb3_ext.zoo import experiment, seams, upstream
+from sb3_ext.zoo import experiment, seams, train_flags, upstream
 
 PROJECT = Path(__file__).parent.parent
 #: Top to bottom. Packages on one line may import each other, unless that makes a circle
@@ -91,6 +91,7 @@ def test_commands_use_the_flags_of_rl_zoo(monkeypatch):
         assert known[flag].dest == name
         if default is not None and name not in ("algo", "env"):
             assert known[flag].default == default, flag
+    assert set(train_flags._FLAGS) <= set(known)
 
 
 def test_the_keys_of_a_section_are_those_that_rl_zoo_reads():

@@ -29,7 +29,6 @@ class RunContext:
     :param folder: the run folder
     :param algo: name of the algorithm
     :param env_id: the environment
-    :param save_freq: timesteps from one checkpoint to the next, as the command line has it; 0 for none
     :param is_tracked: whether RL Zoo's ``--track`` has opened a run on Weights & Biases
     :param verbose: as the command line has it
     :param make_env: makes environments as for evaluation, in another process, given their number
@@ -38,7 +37,6 @@ class RunContext:
     folder: str
     algo: str
     env_id: str
-    save_freq: int
     is_tracked: bool
     verbose: int
     make_env: Callable[[int], Callable[..., VecEnv]]
@@ -71,10 +69,7 @@ def _replaced(callbacks: list[BaseCallback], options: ExtOptions, run: RunContex
 
 def _of_options(options: ExtOptions, run: RunContext) -> Iterator[BaseCallback]:
     if options.checkpoints is not None:
-        checkpoints = options.checkpoints
-        if run.save_freq:
-            checkpoints = checkpoints.model_copy(update={"every": run.save_freq})
-        yield checkpoints.make_callback(folder=run.folder, make_env=run.make_env(1), verbose=run.verbose)
+        yield options.checkpoints.make_callback(folder=run.folder, make_env=run.make_env(1), verbose=run.verbose)
     if options.metrics is not None:
         yield options.metrics.make_callback()
     if options.alerts is not None:

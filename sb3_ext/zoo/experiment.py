@@ -41,6 +41,7 @@ from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
 from sb3_ext.zoo.seams import replace_in_rl_zoo
 from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8
+from sb3_ext.zoo.train_flags import typed_flags
 from sb3_ext.zoo.trials import read_trial
 from sb3_ext.zoo.upstream import hyperparams_folder
 
@@ -144,7 +145,6 @@ class ExtExperimentManager(ExperimentManager):
             self.args = args
 
     def create_callbacks(self) -> None:
-        save_freq = self.save_freq  # which RL Zoo turns into calls
         super().create_callbacks()
         if issubclass(ALGOS[self.algo], MaskablePPO):
             # Without the masks, evaluation would play actions that are not possible
@@ -153,7 +153,7 @@ class ExtExperimentManager(ExperimentManager):
             is_tracked = bool(getattr(self.args, "track", False))
             env_id = self.env_name.gym_id
             make_env = partial(env_factory.env_factory, self)
-            run = RunContext(self.save_path, self.algo, env_id, max(save_freq, 0), is_tracked, self.verbose, make_env)
+            run = RunContext(self.save_path, self.algo, env_id, is_tracked, self.verbose, make_env)
             self.callbacks = extended(self.callbacks, self._options, run)
         if self._is_ours:
             self.callbacks.append(WarnObservationScale())
@@ -198,7 +198,10 @@ class ExtExperimentManager(ExperimentManager):
 
     def _preprocess_hyperparams(self, hyperparams: dict[str, Any]) -> Any:
         self._uses_options = self._is_ours or "ext" in hyperparams
-        self._options = read_ext(hyperparams.pop("ext", None), self._is_ours)
+        typed = typed_flags(self.args)
+        if self.save_freq > 0:
+            typed["save_freq"] = self.save_freq
+        self._options = read_ext(hyperparams.pop("ext", None), self._is_ours).overridden_by(typed)
         requested = self._options.vec_env
         curriculum = self._options.curriculum
         native = self._options.native and requested == "auto" and curriculum is None and not self._options.members

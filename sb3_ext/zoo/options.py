@@ -33,7 +33,7 @@ class ExtOptions(Options):
         wrappers, CartPole-v1
     :param vec_env: how other environments run in parallel: ``dummy`` (one after the other), ``subproc`` (SB3's, a
         process each), ``multicore`` (shared memory, a process a core), or ``auto``, which measures
-    :param threads: torch's threads: ``auto`` measures; ``--num-threads`` goes first
+    :param threads: torch's threads: ``auto`` measures; ``--num-threads`` overrides it
     :param curriculum: stages that training goes through
     :param members: environments that are trained in at once
     :param evaluation: how the agent is evaluated; ``None``: by RL Zoo
@@ -57,6 +57,21 @@ class ExtOptions(Options):
     table: Switch[TableOptions] = None
     report: Switch[ReportOptions] = None
     tracking: Switch[TrackingOptions] = None
+
+    def overridden_by(self, flags: Mapping[str, Any]) -> ExtOptions:
+        """
+        :param flags: values of RL Zoo's flags that were typed, see ``train_flags``
+        :return: the options without what these override; RL Zoo's own callback has the values for evaluation
+        """
+        evaluation, checkpoints = self.evaluation, self.checkpoints
+        if evaluation is not None and "eval_freq" in flags:
+            evaluation = evaluation.model_copy(update={"every": None})
+        if evaluation is not None and "eval_episodes" in flags:
+            evaluation = evaluation.model_copy(update={"episodes": None, "steps": None})
+        if checkpoints is not None and "save_freq" in flags:
+            checkpoints = checkpoints.model_copy(update={"every": max(flags["save_freq"], 0) or None})
+        vec_env = flags.get("vec_env", self.vec_env)
+        return self.model_copy(update={"evaluation": evaluation, "checkpoints": checkpoints, "vec_env": vec_env})
 
 
 #: What trainings of our algorithms have unless a file says otherwise. Episode tables and videos take seconds at the end

@@ -1,0 +1,27 @@
+"""Which flags of ``rl_zoo3.train`` were typed: these override a file. RL Zoo's arguments alone don't tell, as all flags
+have defaults.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+__all__ = ["typed_flags"]
+
+_FLAGS = {"--eval-freq": int, "--eval-episodes": int, "--save-freq": int, "--vec-env": str}
+
+
+def typed_flags(args: argparse.Namespace) -> dict[str, Any]:
+    """
+    :param args: RL Zoo's arguments
+    :return: values of the flags that were typed and that a file can set too, by the name of the argument. None when the
+        arguments are not from RL Zoo's command line
+    """
+    if not hasattr(args, "eval_episodes"):
+        return {}
+    parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    for flag, kind in _FLAGS.items():
+        parser.add_argument(flag, type=kind)
+    return vars(parser.parse_known_args(sys.argv[1:])[0])
