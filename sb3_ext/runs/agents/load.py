@@ -45,7 +45,7 @@ def load_agent(
     for _ in range(attempts - 1):
         try:
             return _load(model, env, algorithm, norm_reward)
-        except (FileNotFoundError, ValueError):
+        except ValueError:
             time.sleep(0.2)
     return _load(model, env, algorithm, norm_reward)
 

@@ -1,4 +1,4 @@
-"""An episode step by step: what the agent saw, did, expected and got. For checkpoints, and for tools that show one."""
+"""An episode step by step: what the agent saw, did, expected and got."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 
 from sb3_ext.common.returns import gae, reward_to_go
 from sb3_ext.runs.files import atomic_write
-from sb3_ext.runs.play.policy_probe import Agent, Decision
+from sb3_ext.runs.play.policy_probe import ActionDetails, PolicyProbe
 from sb3_ext.wrappers.base import wrappers_of
 
 __all__ = ["EpisodeTable", "play_episode"]
 
-#: Observations with more numbers than this are summed up
+#: Of observations with more numbers than this, the table has mean, std, min and max
 _MAX_COMPONENTS = 16
 
 
 @dataclass(frozen=True)
 class EpisodeTable:
     """
-    One row a step. The columns, in this order (those that an environment or a policy doesn't have are left out):
+    One row per step. The columns, in this order (without those that the environment or the policy doesn't have):
 
-    - ``step``, from 0 on
-    - ``obs…``: what the environment showed, before any normalisation; up to 16 numbers, else mean, std, min and max
-    - ``action…``: as the environment got it; ``action_label``, where it has names for actions
-    - ``prob_…``, or ``mean_…`` and ``std_…``, or ``q_…``: what the policy's network said
+    - ``step``, starting at 0
+    - ``obs…``: the observation before normalisation; up to 16 numbers, otherwise mean, std, min and max
+    - ``action…``: as the environment got it; ``action_label``, if the environment names its actions
+    - ``prob_…``, or ``mean_…`` and ``std_…``, or ``q_…``: output of the policy
     - ``log_prob``, ``entropy``
     - ``reward``: the environment's own; ``seen_reward``: what the algorithm learns from (shaped, clipped, normalised)
-    - ``value``: the critic's
+    - ``value``: the critic's estimate
     - ``return``: discounted sum of ``reward`` from here to the end
-    - ``advantage``: as the algorithm would compute it, by GAE from ``seen_reward`` and ``value``
+    - ``advantage``: as the algorithm computes it, by GAE from ``seen_reward`` and ``value``
     - ``terminated``, ``truncated``
 
-    :param columns: their values by name
+    :param columns: values by name
     """
 
     columns: Mapping[str, np.ndarray]
@@ -66,9 +66,6 @@ class EpisodeTable:
         return float(self["reward"].sum())
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """
-        :param path: the file; it is complete when it is there
-        """
         with atomic_write(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
@@ -76,9 +73,7 @@ class EpisodeTable:
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str]) -> EpisodeTable:
-        """
-        :param path: what :meth:`to_csv` wrote
-        """
+        """:return: what :meth:`to_csv` wrote"""
         with open(path, newline="", encoding="utf-8") as file:
             names, *rows = csv.reader(file)
         return cls({name: _typed([row[index] for row in rows]) for index, name in enumerate(names)})
@@ -93,14 +88,13 @@ def play_episode(
     max_steps: int = 10_000,
 ) -> EpisodeTable:
     """
-    Play one episode, and write down each step. Where a Monitor says that lost lives are not the end, neither do we.
+    Play one episode and record each step. A lost life is not the end if a Monitor says so.
 
-    :param model: any algorithm of SB3
-    :param env: an environment as the model knows it: wrapped, stacked and normalised alike. Of several, the first one
-        counts
-    :param deterministic: whether the agent takes the most likely action
-    :param seed: of the environment and of the actions; the caller's random numbers from torch stay as they were
-    :param max_steps: after which a longer episode is left
+    :param model: a model of any SB3 algorithm
+    :param env: an environment wrapped, stacked and normalised as in training. Of several, the first is recorded
+    :param deterministic: take the most likely action
+    :param seed: seed of the environment and the actions; torch's random state is restored afterwards
+    :param max_steps: longer episodes are cut off
     """
     vec_env = env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
     with _frozen(vec_env), _seeded(vec_env, seed):
@@ -112,43 +106,39 @@ def play_episode(
 
 
 class _Episode:
-    """
-    An episode while it is played.
-
-    :param model: plays it
-    :param vec_env: the environments
-    :param deterministic: whether the agent takes the most likely action
-    """
-
     def __init__(self, model: BaseAlgorithm, vec_env: VecEnv, deterministic: bool) -> None:
         self._model = model
         self._vec_env = vec_env
-        self._agent = Agent(model, vec_env.num_envs, deterministic)
-        self._look = _Look(vec_env, model)
+        self._probe = PolicyProbe(model, vec_env.num_envs, deterministic)
+        self._row_builder = _RowBuilder(vec_env, model)
         self._monitored = vec_env.env_is_wrapped(Monitor, indices=0)[0]
         self._observations = vec_env.reset()
         self._raw_rewards = _RawRewards(vec_env)
         self._rows: list[dict[str, Any]] = []
-        #: Of the states after the steps; NaN is the next step's value, which is not known yet
+        #: Values of the states after the steps; NaN stands for the next row's value
         self._next_values: list[float] = []
 
     def step(self) -> bool:
-        """:return: whether it was the last one"""
-        decision = self._agent.decide(self._observations, self._look.masks())
-        row = {"step": len(self._rows), **self._look.observation(self._observations), **self._look.decision(decision)}
-        self._observations, rewards, dones, infos = self._vec_env.step(decision.actions)
+        """:return: whether it was the last step"""
+        details = self._probe.act(self._observations, self._row_builder.masks())
+        row = {
+            "step": len(self._rows),
+            **self._row_builder.observation(self._observations),
+            **self._row_builder.action(details),
+        }
+        self._observations, rewards, dones, infos = self._vec_env.step(details.actions)
         done, info = bool(dones[0]), infos[0]
         truncated = done and bool(info.get("TimeLimit.truncated", False))
         row["reward"] = self._raw_rewards.of_step(float(rewards[0]))
         row["seen_reward"] = float(rewards[0])
-        row["value"] = decision.value
+        row["value"] = details.value
         self._rows.append({**row, "terminated": done and not truncated, "truncated": truncated})
         if truncated:
             final = _with_first(self._observations, info["terminal_observation"])
-            self._next_values.append(self._agent.value(final))
+            self._next_values.append(self._probe.value(final))
         else:
             self._next_values.append(0.0 if done else math.nan)
-        self._agent.start_episodes(dones)
+        self._probe.start_episodes(dones)
         return done and ("episode" in info or not self._monitored)
 
     def table(self) -> EpisodeTable:
@@ -156,7 +146,7 @@ class _Episode:
         values, ends = columns["value"], columns["terminated"] | columns["truncated"]
         next_values = np.where(ends, self._next_values, np.append(values[1:], math.nan))
         if not ends[-1]:
-            next_values[-1] = self._agent.value(self._observations)
+            next_values[-1] = self._probe.value(self._observations)
         gamma, gae_lambda = (float(getattr(self._model, name, 1.0)) for name in ("gamma", "gae_lambda"))
         advantages = gae(columns["seen_reward"], values, next_values, ends, gamma, gae_lambda)
         no_ends = np.zeros(len(values))  # a lost life ends nothing for the score
@@ -165,14 +155,7 @@ class _Episode:
         return EpisodeTable({**columns, "return": returns, "advantage": advantages, **last})
 
 
-class _Look:
-    """
-    Tells what belongs into a row.
-
-    :param vec_env: the environments
-    :param model: plays in them
-    """
-
+class _RowBuilder:
     def __init__(self, vec_env: VecEnv, model: BaseAlgorithm) -> None:
         self._vec_env = vec_env
         self._vec_normalize = unwrap_vec_normalize(vec_env)
@@ -192,20 +175,16 @@ class _Look:
         assert isinstance(observations, np.ndarray)
         return _summary("obs", observations[0])
 
-    def decision(self, decision: Decision) -> dict[str, Any]:
-        action = decision.actions[0]
+    def action(self, details: ActionDetails) -> dict[str, Any]:
+        action = details.actions[0]
         row = _components("action", np.asarray(action))
         if self._labels:
             row["action_label"] = self._labels[int(action)]
-        return {**row, **decision.outputs, "log_prob": decision.log_prob, "entropy": decision.entropy}
+        return {**row, **details.outputs, "log_prob": details.log_prob, "entropy": details.entropy}
 
 
 class _RawRewards:
-    """
-    The environment's own rewards, which Monitor saw before other wrappers changed them.
-
-    :param vec_env: the environments, just reset
-    """
+    """The environment's own rewards, as Monitor saw them before other wrappers changed them."""
 
     def __init__(self, vec_env: VecEnv) -> None:
         self._vec_normalize = unwrap_vec_normalize(vec_env)
@@ -216,14 +195,11 @@ class _RawRewards:
         self._follow()
 
     def _follow(self) -> None:
-        # Monitor begins a new list with each episode: this one stays when the last step has reset it already
+        # Monitor starts a new list with each episode: this one stays when the last step resets the environment
         self._rewards: list[float] = [] if self._monitor is None else self._monitor.rewards
         self._n_seen = len(self._rewards)
 
     def of_step(self, reward: float) -> float:
-        """
-        :param reward: what the step gave
-        """
         if self._monitor is None:
             return reward if self._vec_normalize is None else float(self._vec_normalize.get_original_reward()[0])
         # Several, where frames are skipped outside of Monitor
@@ -236,7 +212,7 @@ class _RawRewards:
 
 @contextmanager
 def _frozen(vec_env: VecEnv) -> Iterator[None]:
-    """Looking at an agent must not change the statistics that it is trained with."""
+    """Playing must not change the normalisation statistics."""
     vec_normalize = unwrap_vec_normalize(vec_env)
     if vec_normalize is None:
         yield
@@ -264,12 +240,12 @@ def _action_labels(vec_env: VecEnv) -> list[str]:
     if not isinstance(space, spaces.Discrete) or not vec_env.has_attr("get_action_meanings"):
         return []
     labels = list(vec_env.env_method("get_action_meanings", indices=0)[0])
-    # A wrapper that offers other actions may not have changed their names
+    # A wrapper may change the actions and not their names
     return labels if len(labels) == space.n else []
 
 
 def _with_first(observations: VecEnvObs, observation: Any) -> VecEnvObs:
-    """The same observations, with another one in the first environment."""
+    """Replace the observation of the first environment."""
     if isinstance(observations, dict):
         return {key: np.stack([observation[key], *value[1:]]) for key, value in observations.items()}
     return np.stack([observation, *observations[1:]])
@@ -289,12 +265,12 @@ def _components(name: str, value: np.ndarray) -> dict[str, Any]:
     return {name: numbers[0]} if value.ndim == 0 else {f"{name}_{i}": number for i, number in enumerate(numbers)}
 
 
-def _typed(written: list[str]) -> np.ndarray:
-    if all(text in ("True", "False") for text in written):
-        return np.array([text == "True" for text in written])
+def _typed(texts: list[str]) -> np.ndarray:
+    if all(text in ("True", "False") for text in texts):
+        return np.array([text == "True" for text in texts])
     for kind in (int, float):
         try:
-            return np.array([kind(text) for text in written])
+            return np.array([kind(text) for text in texts])
         except ValueError:
             pass
-    return np.array(written)
+    return np.array(texts)

@@ -1,4 +1,4 @@
-"""Scores of an agent on a grid of two parameters of its environment: where it copes, and where it fails."""
+"""Scores of an agent on a grid of two environment parameters: where it copes, and where it fails."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_masked_policy
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.arguments import read_number
+from sb3_ext.runs.play.scoring import play
 
 __all__ = ["Axis", "GridScores", "evaluate_grid", "parse_axis", "plot_grids", "pooled"]
 
@@ -23,8 +21,8 @@ _METHOD = "force_parameters"
 @dataclass(frozen=True)
 class Axis:
     """
-    :param name: of the parameter
-    :param values: that it gets
+    :param name: name of the parameter
+    :param values: its values
     """
 
     name: str
@@ -32,9 +30,9 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not self.name or not self.values:
-            raise ValueError(f"An axis of a grid needs a parameter and values, not {self.name!r} with {self.values}.")
+            raise ValueError(f"An axis of a grid needs a parameter and values; got {self.name!r} with {self.values}.")
         if len(set(self.values)) != len(self.values):
-            raise ValueError(f"The values of {self.name} must differ, not {self.values}.")
+            raise ValueError(f"The values of {self.name} must differ; got {self.values}.")
 
 
 def parse_axis(text: str) -> Axis:
@@ -52,7 +50,7 @@ def parse_axis(text: str) -> Axis:
     bounds, separator, count = values.partition(":")
     low, _, high = bounds.partition("..")
     if not count.strip().isdigit() or int(count) < 2:
-        raise ValueError(f"{wrong} After the colon is how many values there are, at least 2.")
+        raise ValueError(f"{wrong} The number after the colon is the number of values, at least 2.")
     return Axis(name, tuple(np.linspace(read_number(name, low), read_number(name, high), int(count)).tolist()))
 
 
@@ -61,7 +59,7 @@ class GridScores:
     """
     :param rows: the first parameter
     :param columns: the second parameter
-    :param rewards: raw rewards of the episodes in each cell: an array of rows, columns and episodes
+    :param rewards: raw rewards of the episodes in each cell, an array of rows x columns x episodes
     """
 
     rows: Axis
@@ -79,7 +77,7 @@ class GridScores:
         return self.rewards.std(axis=-1)
 
     def table(self) -> str:
-        """:return: mean ± standard deviation of each cell, in Markdown"""
+        """:return: mean ± standard deviation of each cell, as a Markdown table"""
         digits = _digits(self.mean)
         header = [f"{self.rows.name} \\ {self.columns.name}", *(f"{value:g}" for value in self.columns.values)]
         lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
@@ -102,30 +100,27 @@ def evaluate_grid(
     on_cell: Callable[[dict[str, float], float], None] | None = None,
 ) -> GridScores:
     """
-    Play the same number of episodes in each cell, from the same seed. What is neither on the grid nor fixed is drawn,
-    or stays, as the environments have it.
+    Play the same number of episodes in each cell, from the same seed. Parameters that are neither on the grid nor fixed
+    are drawn as the environments are configured.
 
     :param model: the agent
     :param env: its environments, each inside a ``Monitor`` and a wrapper for domain randomisation
     :param rows: the first parameter
     :param columns: the second parameter
-    :param n_episodes: in each cell
-    :param fixed: values for other parameters
-    :param deterministic: whether the agent takes its most likely action
-    :param seed: of the environments
-    :param on_cell: is told the parameters of each cell and its mean, when it is done
+    :param n_episodes: episodes per cell
+    :param fixed: values of other parameters
+    :param deterministic: take the most likely action
+    :param seed: seed of the environments
+    :param on_cell: called with the parameters and the mean of each cell when it is done
     """
     _check(env, rows, columns, n_episodes, fixed or {})
-    play: Any = evaluate_masked_policy if isinstance(model, MaskablePPO) else evaluate_policy
     rewards = np.zeros((len(rows.values), len(columns.values), n_episodes))
     try:
         for row, column in np.ndindex(rewards.shape[:2]):
             cell = {**(fixed or {}), rows.name: rows.values[row], columns.name: columns.values[column]}
             env.env_method(_METHOD, cell)
             env.seed(seed)
-            rewards[row, column], _ = play(
-                model, env, n_episodes, deterministic=deterministic, return_episode_rewards=True
-            )
+            rewards[row, column] = play(model, env, episodes=n_episodes, deterministic=deterministic).rewards
             if on_cell is not None:
                 on_cell(cell, float(rewards[row, column].mean()))
     finally:
@@ -137,11 +132,11 @@ def _check(env: VecEnv, rows: Axis, columns: Axis, n_episodes: int, fixed: Mappi
     if n_episodes < 1:
         raise ValueError(f"n_episodes={n_episodes} must be at least 1.")
     if not env.has_attr(_METHOD):
-        raise ValueError("The environments can't be given parameters: put them into DomainRandomization.")
+        raise ValueError("The environments' parameters can't be set: wrap them in DomainRandomization.")
     names = [rows.name, columns.name, *fixed]
     if len(set(names)) != len(names):
-        raise ValueError(f"Each parameter can have one place on the grid or be fixed: {', '.join(names)}.")
-    # Wrong names and values are told before hours of episodes, not in the cell where they come
+        raise ValueError(f"Each parameter can be used once, on the grid or fixed: {', '.join(names)}.")
+    # Wrong names and values raise an error now, not after hours of episodes
     for axis in (rows, columns):
         for value in axis.values:
             env.env_method(_METHOD, {**fixed, axis.name: value}, indices=[0])
@@ -149,22 +144,21 @@ def _check(env: VecEnv, rows: Axis, columns: Axis, n_episodes: int, fixed: Mappi
 
 def pooled(grids: Sequence[GridScores]) -> GridScores:
     """
-    :param grids: of several agents, with the same parameters and values
-    :return: the episodes of all of them
-    :raises ValueError: when their grids differ
+    :param grids: grids of several agents, with the same parameters and values
+    :return: one grid with the episodes of all of them
     """
     if not grids or any((grid.rows, grid.columns) != (grids[0].rows, grids[0].columns) for grid in grids):
-        raise ValueError("Only grids with the same parameters and values can be put together.")
+        raise ValueError("Only grids with the same parameters and values can be pooled.")
     return GridScores(grids[0].rows, grids[0].columns, np.concatenate([grid.rewards for grid in grids], axis=-1))
 
 
 def plot_grids(grids: Mapping[str, GridScores], path: str, title: str = "") -> None:
     """
-    Draw the mean scores side by side with the same colours, and the last one minus the first one.
+    Draw the mean scores side by side on one colour scale, and the last grid minus the first one.
 
     :param grids: scores by name
-    :param path: of the picture
-    :param title: above it
+    :param path: the image file
+    :param title: title of the figure
     """
     import matplotlib
 
@@ -207,5 +201,4 @@ def _draw(
 
 
 def _digits(scores: np.ndarray) -> int:
-    """Digits after the point: more where scores are fractions."""
     return 3 if abs(scores).max() < 2 else 1

@@ -1,4 +1,4 @@
-"""What an agent does in a state and what it thinks of it, for every kind of policy that SB3 and sb3-contrib have."""
+"""What a policy does in a state, and its values and probabilities, for every kind of policy of SB3 and sb3-contrib."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from stable_baselines3.common.distributions import Distribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 
-__all__ = ["Agent", "Decision"]
+__all__ = ["ActionDetails", "PolicyProbe"]
 
-#: More probabilities than this get no column each, only the largest one
+#: Of more probabilities than this, only the largest is kept
 _MAX_COLUMNS = 64
 
 
 @dataclass(frozen=True)
-class Decision:
+class ActionDetails:
     """
-    Actions in all environments; the rest is of the first one. What a kind of policy doesn't have is NaN.
+    Actions of all environments; everything else is of the first one. NaN where the policy has no such number.
 
     :param actions: for the environments' ``step``
-    :param value: the critic's value of the state; the largest Q-value, or that of the action, where there are Q-values
-    :param log_prob: of the action
-    :param entropy: of the policy in this state
+    :param value: value of the state; with Q-values, the largest one or that of the action
+    :param log_prob: log-probability of the action
+    :param entropy: entropy of the policy in this state
     :param outputs: probabilities, means and standard deviations, or Q-values, by name
     """
 
@@ -42,14 +42,8 @@ class Decision:
     outputs: dict[str, float] = field(default_factory=dict)
 
 
-class Agent:
-    """
-    Plays with a model, from the beginning of an episode on, and remembers what a recurrent policy has to.
-
-    :param model: any algorithm of SB3
-    :param n_envs: how many environments it plays in
-    :param deterministic: whether it takes the most likely action
-    """
+class PolicyProbe:
+    """Acts with a model of SB3 from the start of an episode, and keeps the state of recurrent policies."""
 
     def __init__(self, model: BaseAlgorithm, n_envs: int, deterministic: bool) -> None:
         self._model = model
@@ -64,33 +58,28 @@ class Agent:
             self._memory = RNNStates((zeros, zeros), (zeros, zeros))
 
     @th.no_grad()
-    def decide(self, observations: VecEnvObs, masks: np.ndarray | None = None) -> Decision:
+    def act(self, observations: VecEnvObs, masks: np.ndarray | None = None) -> ActionDetails:
         """
         :param observations: of all environments, as the algorithm sees them
-        :param masks: which actions are possible, for policies that want to know
+        :param masks: action masks, for policies that use them
         """
         if isinstance(self._policy, (ActorCriticPolicy, MaskableActorCriticPolicy)):
-            return self._decide_as_actor_critic(observations, masks)
+            return self._act_as_actor_critic(observations, masks)
         actions, _ = self._model.predict(observations, deterministic=self._deterministic)  # type: ignore[arg-type]
         if _has_q_of_all_actions(self._policy):
             q_values = self._q_of_all_actions(observations)
-            return Decision(actions, float(q_values.max()), outputs=_numbered("q", q_values))
+            return ActionDetails(actions, float(q_values.max()), outputs=_numbered("q", q_values))
         if hasattr(self._policy, "actor") and hasattr(self._policy, "critic"):
-            return self._decide_as_off_policy_actor(observations, actions)
-        return Decision(actions)
+            return self._act_as_off_policy_actor(observations, actions)
+        return ActionDetails(actions)
 
     def start_episodes(self, dones: np.ndarray) -> None:
-        """
-        :param dones: in which environments the next observation is the first of an episode
-        """
+        """Tell recurrent policies in which environments the next observation starts an episode."""
         self._starts = th.as_tensor(dones, dtype=th.float32, device=self._model.device)
 
     @th.no_grad()
     def value(self, observations: VecEnvObs) -> float:
-        """
-        :param observations: of all environments, after the last actions, in episodes that go on
-        :return: value of the first one's
-        """
+        """:return: value of the first environment's observation, in an episode that continues"""
         policy = self._policy
         if isinstance(policy, (ActorCriticPolicy, MaskableActorCriticPolicy)):
             tensor, _ = policy.obs_to_tensor(observations)  # type: ignore[arg-type]
@@ -103,7 +92,7 @@ class Agent:
             return min(self._q_of_actions(observations, policy.scale_action(actions)).tolist())
         return math.nan
 
-    def _decide_as_actor_critic(self, observations: VecEnvObs, masks: np.ndarray | None) -> Decision:
+    def _act_as_actor_critic(self, observations: VecEnvObs, masks: np.ndarray | None) -> ActionDetails:
         policy = self._policy
         tensor, _ = policy.obs_to_tensor(observations)
         if self._memory is not None:
@@ -119,10 +108,10 @@ class Agent:
             entropy, outputs = _entropy(distribution), _outputs(distribution)
             actions = distribution.get_actions(deterministic=self._deterministic)
             log_probs, values = distribution.log_prob(actions), policy.predict_values(tensor)
-        return Decision(self._for_env(actions), values[0].item(), log_probs[0].item(), entropy, outputs)
+        return ActionDetails(self._for_env(actions), values[0].item(), log_probs[0].item(), entropy, outputs)
 
     def _for_env(self, actions: th.Tensor) -> np.ndarray:
-        """As ``predict`` does it: within the bounds of the space."""
+        """Within the bounds of the space, as ``predict`` does."""
         space = self._policy.action_space
         array = actions.cpu().numpy().reshape(-1, *space.shape)
         if not isinstance(space, spaces.Box):
@@ -138,14 +127,14 @@ class Agent:
         return self._policy.quantile_net(tensor)[0].mean(dim=0).cpu().numpy()
 
     def _q_of_actions(self, observations: VecEnvObs, scaled_actions: np.ndarray) -> np.ndarray:
-        """One for each critic."""
+        """One number per critic."""
         tensor, _ = self._policy.obs_to_tensor(observations)
         answer = self._policy.critic(tensor, th.as_tensor(scaled_actions, device=self._model.device))
         if isinstance(answer, tuple):
             return np.array([critic[0].item() for critic in answer])
         return answer[0].mean(dim=-1).cpu().numpy()  # TQC: quantiles of each critic
 
-    def _decide_as_off_policy_actor(self, observations: VecEnvObs, actions: np.ndarray) -> Decision:
+    def _act_as_off_policy_actor(self, observations: VecEnvObs, actions: np.ndarray) -> ActionDetails:
         policy = self._policy
         scaled = policy.scale_action(actions)
         q_values = self._q_of_actions(observations, scaled)
@@ -156,7 +145,7 @@ class Agent:
             distribution = policy.actor.action_dist.proba_distribution(mean, log_std, **known)
             outputs = {**_outputs(distribution), **outputs}
             log_prob = distribution.log_prob(th.as_tensor(scaled, device=self._model.device))[0].item()
-        return Decision(actions, min(q_values.tolist()), log_prob, outputs=outputs)
+        return ActionDetails(actions, min(q_values.tolist()), log_prob, outputs=outputs)
 
 
 def _has_q_of_all_actions(policy: Any) -> bool:
@@ -169,7 +158,7 @@ def _entropy(distribution: Distribution) -> float:
 
 
 def _outputs(distribution: Any) -> dict[str, float]:
-    """What the first environment's distribution is made of."""
+    """Parameters of the first environment's distribution."""
     parts = getattr(distribution, "distributions", None) or distribution.distribution
     if isinstance(parts, list):
         numbers = {f"{i}_{j}": p for i, part in enumerate(parts) for j, p in enumerate(part.probs[0].tolist())}

@@ -1,4 +1,4 @@
-"""Plays an agent's episodes and gives their scores: the raw rewards of the environment, as Monitor reports them."""
+"""Plays episodes with an agent and returns their scores: the environment's raw rewards, as Monitor reports them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["Scores", "play"]
 @dataclass(frozen=True)
 class Scores:
     """
-    Of the episodes that were played, in the order in which they ended.
+    Scores of episodes, ordered by their end.
 
-    :param rewards: sum of the raw rewards of each
-    :param lengths: steps of each
-    :param successes: of those that say whether they were one (``is_success`` in the info)
-    :param seconds: how long it took
+    :param rewards: sum of raw rewards of each episode
+    :param lengths: steps of each episode
+    :param successes: ``is_success`` of the episodes whose info has it
+    :param seconds: time it took
     """
 
     rewards: tuple[float, ...]
@@ -39,22 +39,19 @@ class Scores:
 
     @property
     def mean(self) -> float:
-        """Mean reward."""
         return float(np.mean(self.rewards))
 
     @property
     def std(self) -> float:
-        """Standard deviation of the reward over the episodes."""
         return float(np.std(self.rewards))
 
     @property
     def mean_length(self) -> float:
-        """Mean number of steps."""
         return float(np.mean(self.lengths))
 
     @property
     def success_rate(self) -> float | None:
-        """Share of successes; ``None`` where episodes don't say."""
+        """``None`` when no episode reports success."""
         return float(np.mean(self.successes)) if self.successes else None
 
 
@@ -70,27 +67,23 @@ def play(
     warn: bool = True,
 ) -> Scores:
     """
-    Play episodes from their start to their end, without a preference for short ones: which episodes count is decided
-    before they begin.
+    Play whole episodes, without a bias towards short ones: which episodes count is decided before they start.
 
     With ``episodes``, each environment plays its share of them. With ``steps``, each environment plays its share of the
-    steps, and an episode that has begun by then is played to its end and counts. (It would be wrong to leave it out:
-    long episodes are more often cut off. With few episodes in an environment's share, the mean leans a little to the
-    last one, the long one; with several episodes it makes no difference.)
+    steps, and finishes the episode it is in, which counts. (Leaving it out would be wrong: long episodes are cut off
+    more often. With few episodes per environment, the mean leans slightly towards the last, longer one.)
 
-    :param agent: a model or a policy; one with a memory gets it back at each step
+    :param agent: a model or a policy, recurrent ones included
     :param env: environments; they are reset first
     :param episodes: how many episodes to play
-    :param steps: how many steps to play, of all environments together; one of ``episodes`` and ``steps`` is needed
-    :param deterministic: whether the agent takes its most likely action, or one by chance as in training
-    :param use_masks: whether to tell the agent which actions are possible; by default, when it is a ``MaskablePPO`` and
-        the environments know
+    :param steps: how many steps to play, over all environments; give either ``episodes`` or ``steps``
+    :param deterministic: take the most likely action instead of sampling as in training
+    :param use_masks: give the agent action masks; by default if it is a ``MaskablePPO`` and the environments have them
     :param render: show the environments
-    :param warn: warn when the environments are in no Monitor
-    :return: what the episodes gave
+    :param warn: warn if the environments are not in a Monitor
     """
     count = _Count(env.num_envs, episodes, steps)
-    report = _Report(env, warn)
+    scores = _EpisodeScores(env, warn)
     if use_masks is None:
         use_masks = isinstance(agent, MaskablePPO) and is_masking_supported(env)
     start = time.perf_counter()
@@ -102,33 +95,27 @@ def play(
             masks = {"action_masks": get_action_masks(env)} if use_masks else {}
             actions, states = agent.predict(observations, states, starts, deterministic, **masks)
             observations, rewards, starts, infos = env.step(actions)
-            report.add_step(rewards)
+            scores.add_step(rewards)
             count.add_step()
             for index in starts.nonzero()[0].tolist():
-                if report.is_over(infos[index]):
-                    report.end(index, infos[index], counts=count.end(index))
+                if scores.is_over(infos[index]):
+                    scores.end(index, infos[index], counts=count.end(index))
             if render:
                 env.render()
-    return report.scores(time.perf_counter() - start)
+    return scores.collect(time.perf_counter() - start)
 
 
 class _Count:
-    """
-    Which environments play an episode that counts.
-
-    :param n_envs: number of environments
-    :param episodes: how many episodes count
-    :param steps: episodes that begin before so many steps are over count
-    """
+    """Which environments are in an episode that counts."""
 
     def __init__(self, n_envs: int, episodes: int | None, steps: int | None) -> None:
         given = episodes if steps is None else steps
         if (episodes is None) == (steps is None) or given is None or given < 1:
-            raise ValueError(f"episodes={episodes}, steps={steps}: one of them must be given, and be 1 or more.")
+            raise ValueError(f"episodes={episodes}, steps={steps}: give one of them, at least 1.")
         self._steps = 0
         self._is_open: Callable[[int], bool]
         if episodes is not None:
-            # As evenly as SB3 does it
+            # As SB3's evaluate_policy does
             self._left = [(episodes + index) // n_envs for index in range(n_envs)]
             self._is_open = lambda index: self._left[index] > 0
         else:
@@ -139,38 +126,26 @@ class _Count:
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is an episode that counts."""
         return any(self._counting)
 
     def add_step(self) -> None:
-        """Each environment has made one."""
         self._steps += 1
 
     def end(self, index: int) -> bool:
-        """
-        :param index: environment whose episode is over
-        :return: whether that one counts
-        """
+        """:return: whether the episode that has ended in an environment counts"""
         counted = self._counting[index]
         self._left[index] -= 1
         self._counting[index] = counted and self._is_open(index)
         return counted
 
 
-class _Report:
-    """
-    Gathers what episodes gave.
-
-    :param env: environments
-    :param warn: warn when they are in no Monitor
-    """
-
+class _EpisodeScores:
     def __init__(self, env: VecEnv, warn: bool) -> None:
         self._is_monitored = is_vecenv_wrapped(env, VecMonitor) or env.env_is_wrapped(Monitor)[0]
         if warn and not self._is_monitored:
             warnings.warn(
-                "The evaluation environments are in no Monitor: scores are the rewards that come out of all wrappers, "
-                "shaped or normalised, and not the environment's own. Wrap each in a Monitor first.",
+                "The evaluation environments are not in a Monitor: scores are the rewards after all wrappers, shaped "
+                "or normalised, and not the environment's own. Wrap each environment in a Monitor first.",
                 stacklevel=3,
             )
         self._rewards = np.zeros(env.num_envs)
@@ -183,7 +158,7 @@ class _Report:
         self._lengths += 1
 
     def is_over(self, info: dict[str, Any]) -> bool:
-        """Wrappers for Atari say that an episode is over when a life is lost; a Monitor knows better."""
+        """Atari wrappers end an episode when a life is lost; Monitor knows the real end."""
         return not self._is_monitored or "episode" in info
 
     def end(self, index: int, info: dict[str, Any], counts: bool) -> None:
@@ -196,13 +171,13 @@ class _Report:
         self._rewards[index] = 0.0
         self._lengths[index] = 0
 
-    def scores(self, seconds: float) -> Scores:
+    def collect(self, seconds: float) -> Scores:
         rewards, lengths = zip(*self._episodes, strict=True)
         return Scores(rewards, lengths, tuple(self._successes), seconds)
 
 
 def _reset(env: VecEnv) -> Any:
-    """Where SB3's wrapper for Atari ends episodes at a lost life, its reset goes on with the game of another agent."""
+    """SB3's Atari wrapper would continue a game that another agent started, after a lost life."""
     if env.has_attr("was_real_done"):
         env.env_method("set_wrapper_attr", "was_real_done", True)
     return env.reset()

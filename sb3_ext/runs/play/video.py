@@ -41,18 +41,17 @@ class _Superseded(Exception):
 @dataclass(frozen=True)
 class Recording:
     """
-    A job: play an episode with a saved model, and keep it.
+    A job: play an episode with a saved model and record it.
 
     :param checkpoint: the model, with its statistics
-    :param step: timesteps it was trained for; when there is another one by now, nothing is recorded
+    :param step: its timesteps; when another model has the name by now, nothing is recorded
     :param algorithm: class of the model
-    :param make_env: makes the environment, pickled by cloudpickle: a ``gym.Env`` or a ``VecEnv``. When it has a
-        parameter ``render_mode``, it is given one
-    :param table: whether to write the table
-    :param video: whether to write the video
-    :param deterministic: whether the agent takes the most likely actions
-    :param seed: of the episode
-    :param max_steps: after which a longer episode is left
+    :param make_env: makes a ``gym.Env`` or a ``VecEnv``, pickled by cloudpickle; may take a ``render_mode``
+    :param table: write the table
+    :param video: record the video
+    :param deterministic: take the most likely actions
+    :param seed: seed of the episode
+    :param max_steps: longer episodes are cut off
     """
 
     checkpoint: Checkpoint
@@ -68,10 +67,10 @@ class Recording:
 
 class Recorded(NamedTuple):
     """
-    :param table: the table that was written
-    :param video: the video that was written
+    :param table: the file with the table
+    :param video: the file with the video
     :param score: raw reward of the episode
-    :param no_video: why there is no video though one was wanted
+    :param no_video: why there is no video although one was wanted
     """
 
     table: Path | None = None
@@ -81,9 +80,7 @@ class Recorded(NamedTuple):
 
 
 def record(job: Recording) -> Recorded:
-    """
-    :param job: what to record. An environment that can't be rendered gets its table without a video
-    """
+    """Run a job. If the environment can't be rendered, there is a table without a video."""
     try:
         reason = None
         if job.video:
@@ -118,7 +115,7 @@ def _is_superseded(job: Recording) -> bool:
     try:
         return read_model_file(job.checkpoint.model).num_timesteps != job.step
     except (OSError, ValueError):
-        return True  # removed, or being replaced just now
+        return True  # removed, or being replaced right now
 
 
 def _play(job: Recording, video: Path | None) -> EpisodeTable:
@@ -169,11 +166,8 @@ def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
 
 class _Frames(gym.Wrapper):
     """
-    Puts a picture of each step into a video: here, below the VecEnv, the last one is still there after the episode.
-    Each picture goes to ffmpeg at once, so that long episodes take no memory.
-
-    :param env: the environment
-    :param path: the video
+    Adds a picture of each step to a video. Inside the VecEnv, the last picture is taken before the reset. Pictures go
+    to ffmpeg at once, so that long episodes take no memory.
     """
 
     def __init__(self, env: gym.Env, path: Path) -> None:
@@ -185,22 +179,18 @@ class _Frames(gym.Wrapper):
 
     @classmethod
     def of(cls, env: VecEnv, path: Path) -> _Frames:
-        """
-        :param env: environments; the first one gets the wrapper
-        :param path: the video
-        :raises CantRender: when it can't be rendered
-        """
+        """Wrap the first environment of ``env``."""
         base = env.unwrapped
         if not isinstance(base, DummyVecEnv):
-            raise CantRender(f"it is in a {type(base).__name__}, and must be in a DummyVecEnv.")
+            raise CantRender(f"it is in a {type(base).__name__}; expected a DummyVecEnv.")
         first = base.envs[0]
         if first.render_mode != "rgb_array":
-            raise CantRender(f"its render mode is {first.render_mode!r}, not 'rgb_array'.")
+            raise CantRender(f"its render mode is {first.render_mode!r}; expected 'rgb_array'.")
         base.envs[0] = frames = cls(first, path)
         return frames
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        # Its picture is taken when the episode is played: that after the last one is not
+        # Taken at the first step: the reset after the last episode has no picture
         self._is_new = True
         return self.env.reset(**kwargs)
 
@@ -220,19 +210,18 @@ class _Frames(gym.Wrapper):
             raise CantRender(f"{type(error).__name__}: {error}") from error
         if not isinstance(picture, np.ndarray) or picture.ndim != 3 or picture.shape[2] != 3:
             given = getattr(picture, "shape", type(picture).__name__)
-            raise CantRender(f"render() gave {given}, not a picture of height x width x 3.")
+            raise CantRender(f"render() returned {given}; expected a picture of height x width x 3.")
         if self._video is None:
             self._shape = picture.shape
             self._video = _open_video(self._path, picture.shape, self.env.metadata.get("render_fps") or 30)
         if picture.shape != self._shape:
-            raise CantRender(f"render() gave pictures of {self._shape} and {picture.shape}.")
+            raise CantRender(f"render() returned pictures of {self._shape} and {picture.shape}.")
         try:
             self._video.send(np.ascontiguousarray(picture, dtype=np.uint8))
         except OSError as error:
             raise CantRender(f"ffmpeg: {error}") from error
 
     def close_video(self) -> None:
-        """Finish the file."""
         if self._video is not None:
             self._video.close()
 
@@ -242,7 +231,7 @@ def _open_video(path: Path, shape: tuple[int, ...], fps: float) -> Generator[Non
         str(path),
         (shape[1], shape[0]),
         fps=fps,
-        macro_block_size=2,  # what players need; the default of 16 changes the size of most pictures
+        macro_block_size=2,  # players need it; the default of 16 resizes most pictures
         ffmpeg_log_level="error",
         output_params=["-threads", "1", "-movflags", "+faststart"],
     )

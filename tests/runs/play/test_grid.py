@@ -115,7 +115,7 @@ def test_the_cell_with_the_parameters_of_the_plain_environment_has_its_score(clo
     ("arguments", "error", "message"),
     [
         ((TWO, THREE, 0), ValueError, "at least 1"),
-        ((TWO, TWO), ValueError, "one place on the grid"),
+        ((TWO, TWO), ValueError, "used once, on the grid or fixed"),
         ((TWO, Axis("bb", (1.0,))), AttributeError, "did you mean 'b'"),
     ],
 )

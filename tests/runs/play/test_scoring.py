@@ -147,12 +147,12 @@ def test_a_game_that_another_agent_has_begun_is_not_played_on():
 
 @pytest.mark.parametrize("budget", [{}, {"episodes": 1, "steps": 1}, {"episodes": 0}, {"steps": 0}])
 def test_a_budget_that_can_not_be_played_is_told_of(budget):
-    with pytest.raises(ValueError, match="one of them must be given"):
+    with pytest.raises(ValueError, match="give one of them"):
         play(Always(), make_lengths(1), **budget)
 
 
 def test_without_a_monitor_there_is_a_warning():
-    with pytest.warns(UserWarning, match="in no Monitor"):
+    with pytest.warns(UserWarning, match="not in a Monitor"):
         scores = play(Always(), DummyVecEnv([lambda: Lengths([3], long=3)]), episodes=2)
     assert (scores.rewards, scores.lengths) == ((1.0, 1.0), (3, 3))
 

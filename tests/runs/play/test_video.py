@@ -129,9 +129,9 @@ def test_a_renderer_that_breaks_leaves_no_half_of_a_video(tmp_path):
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ([(8, 8)], "render() gave (8, 8), not a picture of height x width x 3."),
-        ([(8, 8, 4)], "render() gave (8, 8, 4), not a picture of height x width x 3."),
-        ([(32, 32, 3), (32, 48, 3)], "render() gave pictures of (32, 32, 3) and (32, 48, 3)."),
+        ([(8, 8)], "render() returned (8, 8); expected a picture of height x width x 3."),
+        ([(8, 8, 4)], "render() returned (8, 8, 4); expected a picture of height x width x 3."),
+        ([(32, 32, 3), (32, 48, 3)], "render() returned pictures of (32, 32, 3) and (32, 48, 3)."),
     ],
 )
 def test_what_is_no_picture_is_said(tmp_path, sizes, said):
