@@ -92,6 +92,15 @@ def test_missing_bounds_get_an_error_with_a_suggestion_that_works():
     ScaleObservations(gym.make("CartPole-v1"), low=low, high=high)
 
 
+def test_the_suggestion_is_the_same_each_time():
+    said = []
+    for _ in range(2):
+        with pytest.raises(ValueError) as error:
+            ScaleObservations(gym.make("CartPole-v1"))
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
 def test_the_largest_float_is_no_bound():
     largest = np.finfo(np.float32).max
     with pytest.raises(ValueError, match="needs low and high for 1,"):

@@ -1,8 +1,11 @@
 """Each shaper's terms say what their names do, in the environments they are for."""
 
+import inspect
 import math
 import pickle
+import re
 import warnings
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +16,8 @@ from stable_baselines3.common.env_checker import check_env as check_sb3_env
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-import sb3_ext.envs  # noqa: F401  registers Pong-v5
+import sb3_ext.envs  # registers Pong-v5
+import sb3_ext.wrappers
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.wrappers.shaping.classic_control import (
     AcrobotPotential,
@@ -311,3 +315,24 @@ def test_a_training_links_what_its_environments_need(closing):
     height = 0.5 + 0.5 * np.sin(3 * after[:, 0])
     assert rewards == pytest.approx(0.5 * height - start + [1, 1 / math.sqrt(2)], abs=1e-5)
     link_to_training(closing(make_vec_env("CartPole-v1", 1)), 0.5)
+
+
+def documented_defaults():
+    text = (Path(__file__).parents[3] / "docs" / "reward-shaping.md").read_text(encoding="utf-8")
+    table = text.split("terms and default weights |\n")[1].split("\n\n")[0]
+    for names, terms in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| [^|]* \| ([^|]*) \|$", table, re.M):
+        shapers = re.findall(r"`(\w+)`", names)
+        yield from ((shaper, index, terms) for index, shaper in enumerate(shapers) if shaper != "InfoTerms")
+
+
+@pytest.mark.parametrize(("shaper", "index", "text"), documented_defaults())
+def test_the_documented_weights_are_the_defaults(shaper, index, text):
+    """``term`` 0.5, or ``term`` …, 0.5 and 10 for two shapers on one line; ``keyword`` (300)."""
+    cls = getattr(sb3_ext.wrappers, shaper)
+    weights = {
+        name: both.split(" and ")
+        for name, both in re.findall(r"`(\w+)`(?: of the tip,)? ([\d.]+(?: and [\d.]+)?)\b", text)
+    }
+    assert dict(cls.default_terms) == {name: float(numbers[index % len(numbers)]) for name, numbers in weights.items()}
+    for keyword, number in re.findall(r"`(\w+)` \(([\d.]+)\)", text):
+        assert inspect.signature(cls).parameters[keyword].default == float(number)
