@@ -12,7 +12,7 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.fast_path import FastPath
-from sb3_ext.common.names import checked_keywords
+from sb3_ext.common.names import arguments_of, checked_keywords
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.updates import in_order, rollout_kl
 from sb3_ext.fast.path import CpuFastPath
@@ -64,31 +64,7 @@ class A2CExt(ExtAlgorithm, A2C):
         fast: bool | str = True,
     ) -> None:
         self.fast = fast
-        super().__init__(
-            policy,
-            env,
-            learning_rate=learning_rate,
-            n_steps=n_steps,
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            ent_coef=ent_coef,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
-            rms_prop_eps=rms_prop_eps,
-            use_rms_prop=use_rms_prop,
-            use_sde=use_sde,
-            sde_sample_freq=sde_sample_freq,
-            rollout_buffer_class=rollout_buffer_class,
-            rollout_buffer_kwargs=rollout_buffer_kwargs,
-            normalize_advantage=normalize_advantage,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=_init_setup_model,
-        )
+        super().__init__(**arguments_of(A2C.__init__, locals()))
 
     def train(self) -> None:
         super().train()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["check_choice", "check_keywords", "checked_keywords", "nearest"]
+__all__ = ["arguments_of", "check_choice", "check_keywords", "checked_keywords", "nearest"]
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -64,3 +64,8 @@ def checked_keywords(init: Init) -> Init:
         init(self, *args, **kwargs)
 
     return checked_init  # type: ignore[return-value]
+
+
+def arguments_of(init: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
+    """:return: those of the given arguments that another constructor takes, without ``self``"""
+    return {name: given[name] for name in inspect.signature(init).parameters if name in given and name != "self"}

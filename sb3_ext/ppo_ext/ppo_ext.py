@@ -12,7 +12,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
 from sb3_ext.common.fast_path import ALONE, FastPath, UpdateBackend
-from sb3_ext.common.names import checked_keywords
+from sb3_ext.common.names import arguments_of, checked_keywords
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.critic_process import CriticProcessFailed
@@ -120,34 +120,6 @@ class PPOExt(PPOUpdate, PPO):
         normalize_values: bool = False,
         fast: bool | str = True,
     ) -> None:
-        super().__init__(
-            policy,
-            env,
-            learning_rate=learning_rate,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            n_epochs=n_epochs,
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            clip_range=clip_range,
-            clip_range_vf=clip_range_vf,
-            normalize_advantage=normalize_advantage,
-            ent_coef=ent_coef,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
-            use_sde=use_sde,
-            sde_sample_freq=sde_sample_freq,
-            rollout_buffer_class=rollout_buffer_class,
-            rollout_buffer_kwargs=rollout_buffer_kwargs,
-            target_kl=target_kl,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=False,
-        )
         self.kl_stop_factor = kl_stop_factor
         self.kl_stop_scope = kl_stop_scope
         self.kl_rollback = kl_rollback
@@ -157,8 +129,7 @@ class PPOExt(PPOUpdate, PPO):
         self.value_loss = value_loss
         self.normalize_values = normalize_values
         self.fast = fast
-        if _init_setup_model:
-            self._setup_model()
+        super().__init__(**arguments_of(PPO.__init__, locals()))
 
     def _train_on_rollout(self, settings: LossSettings) -> Any:
         n_updates = self._n_updates

@@ -14,7 +14,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, Schedule
 
-from sb3_ext.common.names import checked_keywords
+from sb3_ext.common.names import arguments_of, checked_keywords
 from sb3_ext.common.policies import LSTM_POLICIES, MASKABLE_POLICIES
 from sb3_ext.common.updates import PolicyOutput, evaluate_batch
 from sb3_ext.ppo_ext.update import PPOUpdate
@@ -70,32 +70,6 @@ class RecurrentPPOExt(PPOUpdate, RecurrentPPO):
         value_loss: str = "mse",
         normalize_values: bool = False,
     ) -> None:
-        super().__init__(
-            policy,
-            env,
-            learning_rate=learning_rate,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            n_epochs=n_epochs,
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            clip_range=clip_range,
-            clip_range_vf=clip_range_vf,
-            normalize_advantage=normalize_advantage,
-            ent_coef=ent_coef,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
-            use_sde=use_sde,
-            sde_sample_freq=sde_sample_freq,
-            target_kl=target_kl,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=False,
-        )
         self.kl_stop_factor = kl_stop_factor
         self.kl_stop_scope = kl_stop_scope
         self.kl_rollback = kl_rollback
@@ -104,8 +78,7 @@ class RecurrentPPOExt(PPOUpdate, RecurrentPPO):
         self.reset_optimizer = reset_optimizer
         self.value_loss = value_loss
         self.normalize_values = normalize_values
-        if _init_setup_model:
-            self._setup_model()
+        super().__init__(**arguments_of(RecurrentPPO.__init__, locals()))
 
     def _evaluate(self, batch: Any) -> tuple[PolicyOutput, RolloutBufferSamples]:
         values, log_prob, entropy = evaluate_batch(self.policy, batch, batch.lstm_states, batch.episode_starts)
@@ -168,32 +141,6 @@ class MaskablePPOExt(PPOUpdate, MaskablePPO):
         value_loss: str = "mse",
         normalize_values: bool = False,
     ) -> None:
-        super().__init__(
-            policy,
-            env,
-            learning_rate=learning_rate,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            n_epochs=n_epochs,
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            clip_range=clip_range,
-            clip_range_vf=clip_range_vf,
-            normalize_advantage=normalize_advantage,
-            ent_coef=ent_coef,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
-            rollout_buffer_class=rollout_buffer_class,
-            rollout_buffer_kwargs=rollout_buffer_kwargs,
-            target_kl=target_kl,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=False,
-        )
         self.kl_stop_factor = kl_stop_factor
         self.kl_stop_scope = kl_stop_scope
         self.kl_rollback = kl_rollback
@@ -202,8 +149,7 @@ class MaskablePPOExt(PPOUpdate, MaskablePPO):
         self.reset_optimizer = reset_optimizer
         self.value_loss = value_loss
         self.normalize_values = normalize_values
-        if _init_setup_model:
-            self._setup_model()
+        super().__init__(**arguments_of(MaskablePPO.__init__, locals()))
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) < 5 and kwargs.get("action_masks") is None:

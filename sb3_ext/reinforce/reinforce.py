@@ -10,13 +10,14 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, Schedule
 from stable_baselines3.common.utils import explained_variance
 
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.fast_path import FastPath
-from sb3_ext.common.names import check_choice, checked_keywords
+from sb3_ext.common.names import arguments_of, check_choice, checked_keywords
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.updates import (
     MinibatchMetrics,
@@ -115,37 +116,16 @@ class REINFORCE(ExtAlgorithm):
         fast: bool | str = True,
         _init_setup_model: bool = True,
     ) -> None:
-        super().__init__(
-            policy,
-            env,
-            learning_rate=learning_rate,
-            n_steps=n_steps,
-            gamma=gamma,
-            gae_lambda=1.0,
-            ent_coef=ent_coef,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
-            use_sde=use_sde,
-            sde_sample_freq=sde_sample_freq,
-            rollout_buffer_class=rollout_buffer_class,
-            rollout_buffer_kwargs=rollout_buffer_kwargs,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            monitor_wrapper=monitor_wrapper,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            supported_action_spaces=(spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary),
-            _init_setup_model=False,
-        )
         self.fast = fast
         self.batch_size = batch_size
         self.baseline = baseline
         self.normalize_returns = normalize_returns
         self.max_episode_steps = max_episode_steps
-        if _init_setup_model:
-            self._setup_model()
+        super().__init__(
+            **arguments_of(OnPolicyAlgorithm.__init__, locals()),
+            gae_lambda=1.0,
+            supported_action_spaces=(spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary),
+        )
 
     def _setup_model(self) -> None:
         super()._setup_model()
@@ -195,10 +175,12 @@ class REINFORCE(ExtAlgorithm):
         policy = self.fast_policy
         if policy is not None:
             policy.start_update()
-        for batch in self._normalized_batches():
-            self._step(policy, batch, metrics)
-        if policy is not None:
-            policy.finish_update()
+        try:
+            for batch in self._normalized_batches():
+                self._step(policy, batch, metrics)
+        finally:
+            if policy is not None:
+                policy.finish_update()
         self._n_updates += 1
         self._log_update(metrics)
 
