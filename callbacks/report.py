@@ -90,7 +90,8 @@ class Report(RunCallback):
         plots = self.options.plots and received_signal() is None and not self.run.is_at_exit
         try:
             path = write_report(folder, plots=plots)
-        except Exception as problem:  # a training must not fail at its end for want of a report
+        # A training must not fail at its end for want of a report
+        except Exception as problem:
             warnings.warn(
                 f"There is no report in {folder} ({type(problem).__name__}: {problem}). To try again: "
                 f"sb3-ext report {folder}",

@@ -108,7 +108,7 @@ class Run:
         """
         model, rows = callback.model, RowStream.of(callback.logger)
         # The same callbacks may be given to `learn` several times
-        session = (callback.locals["callback"], model.start_time)
+        session = (callback.locals.get("callback", callback), model.start_time)
         run = rows.run
         if run is None or run._session != session:
             if run is not None:
@@ -190,7 +190,8 @@ class Run:
         for do in self._on[event]:
             try:
                 do(*args)
-            except Exception as error:  # a tracker that can't be reached must not end a training
+            # A tracker that can't be reached must not end a training
+            except Exception as error:
                 warnings.warn(f"At the event {event!r}: {type(error).__name__}: {error}", stacklevel=3)
 
     def at_end(self, phase: Phase, do: Callable[[], None]) -> None:
@@ -242,8 +243,6 @@ class Run:
         finally:
             self._at_end.clear()
             self._on.clear()
-            # Without cycles, the model is freed as soon as nobody needs it
-            self._session = None
             self.rows.forget()
             release_stop_signals(self)
         if raised is not None:
@@ -259,7 +258,8 @@ class Run:
         for do in self._at_end[phase] if phase != Phase.FINAL_MODEL else ():
             try:
                 do()
-            except Exception as error:  # one that fails must not keep others from saving what they have
+            # One that fails must not keep others from saving what they have
+            except Exception as error:
                 what = getattr(do, "__qualname__", repr(do)).replace("._", ".")
                 warnings.warn(f"At the end of the training, {what}: {type(error).__name__}: {error}", stacklevel=4)
             except BaseException as interrupt:
