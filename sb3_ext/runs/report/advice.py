@@ -1,4 +1,4 @@
-"""What to try next with a run: from its curve, its evaluations, its end and its alerts."""
+"""Suggests what to try next with a run, from its curve, evaluations, end and alerts."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from sb3_ext.runs.report.commands import shown_path, train_command
 
 __all__ = ["Trend", "first_reached", "reached_at", "sorted_alerts", "stays_from", "suggestions", "trend_of"]
 
-#: A change by this share of the curve's whole range counts as rising; falling must be clearer
+#: Rising and falling, as a fraction of the curve's range
 _RISING, _FALLING = 0.03, 0.1
-#: Fewer values say nothing about a trend
 _MIN_POINTS = 10
-#: A threshold that was reached before this share of the training was reached early
+#: The threshold was reached early if it was before this fraction of the training
 _EARLY = 0.6
 _FEW_EPISODES = 20
-#: Alerts that say that nothing can be learned as it is
+#: Alerts that mean that nothing can be learned
 _NO_SIGNAL = ("returns_equal", "nan")
 
 
 class Trend(NamedTuple):
     """
     :param kind: ``rising``, ``flat`` or ``falling``
-    :param change: mean of the last fifth of the training, minus that of the fifth before
+    :param change: mean over the last fifth of the training, minus the mean over the fifth before
     """
 
     kind: str
@@ -38,10 +37,7 @@ class Trend(NamedTuple):
 
 
 def trend_of(score: Series | None) -> Trend | None:
-    """
-    :param score: over the steps of a training
-    :return: where it was going at the end; ``None`` when there are too few values to tell
-    """
+    """The trend at the end of a curve; ``None`` if it has too few values."""
     if score is None:
         return None
     score = score.finite
@@ -60,11 +56,7 @@ def trend_of(score: Series | None) -> Trend | None:
 
 
 def first_reached(series: Series | None, value: float) -> int | None:
-    """
-    :param series: a curve
-    :param value: a number
-    :return: the first step where the curve is there; ``None`` when it never is
-    """
+    """The first step at which the curve reaches the value; ``None`` if it never does."""
     if series is None:
         return None
     there = np.flatnonzero(series.values >= value)
@@ -72,11 +64,7 @@ def first_reached(series: Series | None, value: float) -> int | None:
 
 
 def reached_at(run: RunRecord) -> int | None:
-    """
-    :param run: a run
-    :return: the step of the first evaluation that reached the threshold, or where there are none, the step at which
-        the score of the training did
-    """
+    """The step at which an evaluation first reached the threshold; without evaluations, the training score."""
     if run.threshold is None:
         return None
     if run.evaluations:
@@ -86,11 +74,7 @@ def reached_at(run: RunRecord) -> int | None:
 
 
 def stays_from(run: RunRecord) -> int | None:
-    """
-    :param run: a run
-    :return: the step from which on all evaluations, or the score of the training where there are none, were at or above
-        the threshold up to the end; ``None`` when they were not
-    """
+    """The step since which all evaluations (without any, the training score) were at or above the threshold."""
     if run.threshold is None:
         return None
     if run.evaluations:
@@ -106,19 +90,13 @@ def stays_from(run: RunRecord) -> int | None:
 
 
 def sorted_alerts(run: RunRecord) -> list[Mapping[str, Any]]:
-    """
-    :param run: a run
-    :return: its alerts, those that fired most first
-    """
+    """The alerts that fired, the most frequent first."""
     fired = [alert for alert in run.alerts or () if alert.get("count")]
     return sorted(fired, key=lambda alert: (-float(alert.get("share") or 0), str(alert.get("id"))))
 
 
 def suggestions(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: what to try next, the most urgent first, each with the numbers that it is from
-    """
+    """What to try next, the most urgent first, with the numbers behind it."""
     trend = trend_of(run.settled_score) or trend_of(run.score)
     said = [*_about_end(run), *_about_broken_numbers(run)]
     reached = reached_at(run)
@@ -126,7 +104,7 @@ def suggestions(run: RunRecord) -> list[str]:
     if reached is not None:
         said += _when_reached(run)
     elif any(alert.get("id") in _NO_SIGNAL for alert in alerts):
-        pass  # whatever the score does, it is not learned
+        pass  # the score is not learned, whatever its trend
     elif run.training.get("state") not in ("failed", "interrupted", "running"):
         said += _when_not_reached(run, trend, bool(alerts))
     for alert in alerts[:5]:
@@ -266,7 +244,7 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
             "This environment has no threshold, so the report can't say whether it is solved. Set one: "
             "`ext: {report: {threshold: …}}`, or `sb3-ext report … --threshold …`."
         )
-    # The rows would have the evaluations of a training that has ended; a short one ends before the first
+    # A short training ends before its first evaluation
     is_known = run.progress is not None and run.training.get("state") == "finished"
     if not run.evaluations and (is_known or not run.training.get("evaluates")):
         every = min(10_000, (run.steps or 50_000) // 5)

@@ -1,4 +1,4 @@
-"""Charts made of characters: for a terminal, for a Markdown file, and for a language model.
+"""Text charts for terminals, Markdown files and language models.
 
 500 ┤          ▂▇█████
     ┤╌╌╌╌╌╌╌╌╌▆███████ ← 475
@@ -23,14 +23,14 @@ __all__ = ["chart", "compact", "markdown_table", "number", "sample_points", "spa
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = len(_BLOCKS) - 1
-#: Stands where a value is NaN or infinite
+#: Marks NaN and infinity
 _BROKEN = "!"
 _LINE = "╌"
-#: A column of the chart is at most so many characters wide
+#: Maximum width of a column, in characters
 _MAX_COLUMN = 6
-#: From this ratio of the largest value to the middle one on, only a logarithm shows the rest of a curve
+#: Ratio of the largest value to the median above which the axis is logarithmic
 _WIDE = 30.0
-#: A line to compare with is drawn when the curve still takes this share of the height
+#: The comparison line is drawn if the curve still takes this fraction of the height
 _MIN_SHARE = 0.15
 
 
@@ -42,21 +42,21 @@ def chart(
     line: float | None = None,
 ) -> str:
     """
-    :param steps: where the values are, in increasing order
-    :param values: the curve; where it is NaN or infinite, the chart has a ``!``
+    :param steps: increasing
+    :param values: NaN and infinity are shown as ``!``
     :param width: of the curve, in characters
     :param height: of the curve, in lines
-    :param line: a number to compare with, drawn as a dashed line when the curve is not far from it
-    :return: lines of text. A column is the mean of the values in its span; one without any is empty
+    :param line: drawn as a dashed line for comparison, if the curve is not far from it
+    :return: lines of text. Each column is the mean of the values in its range, or empty if it has none
     """
     if width < 2 or height < 2:
         raise ValueError(f"width={width} and height={height} must be 2 or more.")
     if len(steps) != len(values):
-        raise ValueError(f"{len(steps)} steps and {len(values)} values: there must be as many.")
+        raise ValueError(f"{len(steps)} steps and {len(values)} values: their numbers must be equal.")
     columns = _binned(np.asarray(steps, dtype=float), np.asarray(values, dtype=float), width)
     finite = columns[np.isfinite(columns)]
     if not len(finite):
-        return f"({len(values)} values, none of them is a finite number)" if len(values) else "(no values)"
+        return f"({len(values)} values, none of them finite)" if len(values) else "(no values)"
     axis = _Axis.fitting(finite, line, height)
     n_chars = max(1, min(_MAX_COLUMN, width // len(columns)))
     rows = _rows(columns, axis, n_chars, line)
@@ -80,11 +80,7 @@ def chart(
 
 
 def sparkline(values: Sequence[float] | np.ndarray, width: int = 20) -> str:
-    """
-    :param values: a curve
-    :param width: at most so many characters
-    :return: its shape in one line; ``!`` where it is NaN or infinite
-    """
+    """The curve in one line of at most ``width`` characters; NaN and infinity are ``!``."""
     numbers = np.asarray(values, dtype=float)
     columns = _binned(np.arange(len(numbers), dtype=float), numbers, width)
     finite = columns[np.isfinite(columns)]
@@ -93,7 +89,7 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = 20) -> str:
     low, high = finite.min(), finite.max()
     if _is_flat(low, high):
         return "".join("▄" if math.isfinite(column) else _BROKEN for column in columns)
-    # Halves first: the difference of two huge numbers may be infinite
+    # Halves, because the difference of two huge numbers can overflow
     shares = (columns / 2 - low / 2) / (high / 2 - low / 2)
     return "".join(_BLOCKS[1 + round(share * (_EIGHTHS - 1))] if math.isfinite(share) else _BROKEN for share in shares)
 
@@ -101,12 +97,7 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = 20) -> str:
 def sample_points(
     steps: Sequence[Any] | np.ndarray, values: Sequence[float] | np.ndarray, n: int = 10
 ) -> list[tuple[int, float]]:
-    """
-    :param steps: where the values are
-    :param values: the curve
-    :param n: how many points, at most
-    :return: points of the curve, nearest to evenly spaced steps, with the first and the last one
-    """
+    """At most ``n`` points of the curve at about evenly spaced steps, including the first and the last."""
     if not len(values):
         return []
     where = np.asarray(steps, dtype=float)
@@ -118,11 +109,7 @@ def sample_points(
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """
-    :param header: names of the columns
-    :param rows: their cells
-    :return: lines of Markdown, aligned so that they can be read as they are
-    """
+    """Lines of Markdown, aligned so that they are readable as plain text."""
     lines = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (header, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, ["-" * width for width in widths])
@@ -130,10 +117,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
 
 def number(value: float) -> str:
-    """
-    :param value: any number
-    :return: four digits of it, all digits of whole numbers and of what is before the point
-    """
+    """Four significant digits, but all digits before the decimal point."""
     if not math.isfinite(value):
         return {math.inf: "inf", -math.inf: "-inf"}.get(value, "NaN")
     value, size = value + 0.0, abs(value)  # never -0
@@ -145,10 +129,7 @@ def number(value: float) -> str:
 
 
 def compact(step: float) -> str:
-    """
-    :param step: timesteps
-    :return: in few characters, such as ``25.6k``
-    """
+    """A number of steps in few characters, such as ``25.6k``."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(step) >= size:
             return f"{step / size:.4g}{letter}"
@@ -157,14 +138,10 @@ def compact(step: float) -> str:
 
 @dataclass(frozen=True)
 class _Axis:
-    """
-    From low to high, or from one logarithm to another.
+    """The vertical axis, linear or logarithmic.
 
-    :param low: the smallest number
-    :param high: the largest
     :param height: in lines
-    :param log: whether distances are those of logarithms
-    :param flat: whether there is only one value, in the middle
+    :param flat: there is only one value, shown in the middle
     """
 
     low: float
@@ -190,13 +167,11 @@ class _Axis:
         return self.low <= value <= self.high
 
     def level(self, value: float) -> int:
-        """In eighths of a line, from 1 to eight times the height."""
+        """Height of a value in eighths of a line, starting at 1."""
         return 1 + round(self._share(value) * (self.height * _EIGHTHS - 1))
 
     def label(self, row: int) -> str:
-        """
-        :param row: counted from below
-        """
+        """The label of a row, counted from the bottom."""
         if row in (0, self.height - 1):
             return number(self.low if row == 0 else self.high)
         if row != self.height // 2:
@@ -219,7 +194,7 @@ class _Axis:
 
 
 def _is_flat(low: float, high: float) -> bool:
-    """Means of equal numbers differ by a rounding error."""
+    """Allows for rounding: means of equal numbers can differ."""
     return high / 2 - low / 2 <= 1e-12 * max(abs(low), abs(high))
 
 
@@ -228,7 +203,7 @@ def _short(value: float) -> str:
 
 
 def _rows(columns: np.ndarray, axis: _Axis, n_chars: int, line: float | None) -> list[str]:
-    """From above to below."""
+    """From top to bottom."""
     levels = [axis.level(column) if math.isfinite(column) else None for column in columns]
     line_row = (axis.level(line) - 1) // _EIGHTHS if line is not None and axis.has(line) else None
     rows = []
@@ -237,7 +212,7 @@ def _rows(columns: np.ndarray, axis: _Axis, n_chars: int, line: float | None) ->
         cells = []
         for level, column in zip(levels, columns, strict=True):
             if level is None:
-                # Infinity stands for what is broken, NaN for a span without values
+                # Infinity marks broken values, NaN a range without values
                 cell = _BROKEN if row == 0 and math.isinf(column) else empty
             else:
                 cell = _BLOCKS[max(0, min(_EIGHTHS, level - row * _EIGHTHS))].replace(" ", empty)
@@ -248,10 +223,7 @@ def _rows(columns: np.ndarray, axis: _Axis, n_chars: int, line: float | None) ->
 
 
 def _binned(steps: np.ndarray, values: np.ndarray, width: int) -> np.ndarray:
-    """
-    :return: mean of the finite values in each of at most ``width`` spans; infinity where there are only others, NaN
-        where there is nothing
-    """
+    """Means of the finite values in at most ``width`` ranges; infinity if a range has only others, NaN if none."""
     n_points = len(np.unique(steps))
     if n_points < 2:
         n_bins = n_points
@@ -262,14 +234,14 @@ def _binned(steps: np.ndarray, values: np.ndarray, width: int) -> np.ndarray:
     indices = _bin_of(steps, n_bins)
     finite = np.isfinite(values)
     counts = np.bincount(indices[finite], minlength=n_bins)
-    # Divided first: the sum of huge numbers may be infinite
+    # Divide first, because the sum of huge numbers can overflow
     means = np.bincount(indices[finite], weights=values[finite] / counts[indices[finite]], minlength=n_bins)
     broken = np.bincount(indices[~finite], minlength=n_bins) > 0
     return np.where(counts > 0, means, np.where(broken, np.inf, np.nan))
 
 
 def _n_bins(steps: np.ndarray, most: int) -> int:
-    """Fewer spans where points are unevenly spaced, so that most of them have one."""
+    """Fewer ranges for unevenly spaced points, so that most ranges have one."""
     for n_bins in range(most, max(most // 3, 2), -1):
         if len(np.unique(_bin_of(steps, n_bins))) >= 0.8 * n_bins:
             return n_bins

@@ -1,4 +1,4 @@
-"""Parts of a report that show what was logged: the main curves as text, the losses together, and all numbers."""
+"""Parts of a report about logged metrics: the main curves as text, the losses side by side, and all numbers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,14 @@ _SCORES = (SCORE, "eval/mean_reward")
 
 
 def main_curves(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: names of the metrics to draw: those that the catalogue has for it, and those that the run's config asks for
-    """
+    """Names of the metrics to draw: those that the config asks for, and the catalogue's main curves."""
     wanted = [name for name in run.training.get("charts") or () if name in run.series]
     main = [name for name in run.series if describe(name).chart and name not in wanted]
     return [*wanted, *ordered(main)]
 
 
 def curves(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: its main curves but for the score: a chart and a table each; those that are constant on a line each
-    """
+    """A chart and a table for each main curve except the score; one line for constant ones."""
     if run.progress is None:
         return [
             "Missing: there is no `progress.json` or `progress.csv`, so there is only the score, from Monitor's files "
@@ -57,13 +51,7 @@ def curves(run: RunRecord) -> list[str]:
 
 
 def shown_curve(name: str, series: Series, height: int = 10, line: float | None = None) -> list[str]:
-    """
-    :param name: of the metric
-    :param series: its curve
-    :param height: of the chart, in lines
-    :param line: a number to compare with
-    :return: a chart, and a table with about ten of the points
-    """
+    """A chart, and a table with about ten of its points."""
     points = sample_points(*series)
     table = markdown_table(
         ["step", *(number(step) for step, _ in points)], [[name, *(number(value) for _, value in points)]]
@@ -72,10 +60,7 @@ def shown_curve(name: str, series: Series, height: int = 10, line: float | None 
 
 
 def losses(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: how large the parts of the loss are beside each other, after their coefficients, over the training
-    """
+    """The size of each part of the loss after its coefficient, over the training."""
     there = {name: run.series[name].finite for name in SCALED_LOSSES if name in run.series}
     if len(there) < 2:
         return [
@@ -98,10 +83,7 @@ def losses(run: RunRecord) -> list[str]:
 
 
 def all_numbers(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: a table with each metric that was logged
-    """
+    """A table of all logged metrics."""
     if run.progress is None or not run.series:
         return ["Missing: no metrics were logged to a file."]
     rows = []
@@ -124,5 +106,5 @@ def _meaning(name: str) -> str:
     entry = describe(name)
     sentences: Iterable[str] = (str(text).rstrip(". ") for text in (entry.meaning, entry.read) if text)
     text = " ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences)
-    # The catalogue's links lead to places in the docs
+    # The catalogue's links point to the docs
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)

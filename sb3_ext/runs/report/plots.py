@@ -1,6 +1,6 @@
-"""Draws a run's curves into PNG files: score, losses, policy.
+"""Draws a run's curves as PNG files: score, losses, policy.
 
-Figures are drawn without pyplot, so that neither a display nor the user's own figures are touched.
+The figures don't use pyplot, so they need no display and leave the user's own figures alone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from sb3_ext.runs.report.curves import SCALED_LOSSES
 __all__ = ["PLOTS_FOLDER", "write_plots"]
 
 PLOTS_FOLDER = "plots"
-#: Drawn each by itself when losses scaled by their coefficients were not logged
+#: Drawn separately if no scaled losses were logged
 _LOSSES = (
     *("train/policy_gradient_loss", "train/policy_loss", "train/value_loss", "train/entropy_loss"),
     *("train/actor_loss", "train/critic_loss", "train/ent_coef_loss", "train/loss"),
 )
-#: How the policy and its updates went
 _POLICY = (
     *("policy/entropy", "train/approx_kl", "train/clip_fraction", "train/explained_variance", "train/grad_norm"),
     *("train/grad_norm_clipped", "train/learning_rate", "train/std", "train/ent_coef", "rollout/exploration_rate"),
@@ -37,11 +36,7 @@ _MAX_POINTS = 2000
 
 
 def write_plots(run: RunRecord) -> list[Path]:
-    """
-    :param run: a run
-    :return: the files that were written into its folder ``plots``; a plot with nothing to show is left out, and an old
-        one of it is removed
-    """
+    """Draw the plots into ``plots/``. A plot with nothing to show is skipped, and an old one is removed."""
     folder = run.folder / PLOTS_FOLDER
     drawers: dict[str, Callable[[RunRecord], Figure | None]] = {"score": _score, "losses": _losses, "policy": _policy}
     written = []
@@ -63,7 +58,7 @@ def _score(run: RunRecord) -> Figure | None:
     figure = _figure(8, 4.5)
     axes = figure.add_subplot()
     if run.score is not None:
-        _draw(axes, run.score, label="training (exploring, mean of up to 100 episodes)")
+        _draw(axes, run.score, label="training (with exploration, mean of up to 100 episodes)")
     if run.evaluations:
         steps = [evaluation.step for evaluation in run.evaluations]
         means = np.array([evaluation.mean for evaluation in run.evaluations])
@@ -123,7 +118,7 @@ def _figure(width: float, height: float) -> Figure:
 
 def _draw(axes: Axes, series: Series, label: str | None = None) -> None:
     every = max(1, len(series.values) // _MAX_POINTS)
-    # NaN is a gap in the line; infinity would spoil the axis
+    # NaN is a gap in the line; infinity would ruin the axis
     values = np.where(np.isfinite(series.values), series.values, np.nan)
     axes.plot(series.steps[::every], values[::every], "o-" if len(values) == 1 else "-", markersize=3, label=label)
 

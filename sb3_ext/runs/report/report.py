@@ -1,4 +1,4 @@
-"""Makes the report of a run from the files in its folder, at the end of training or any time later."""
+"""Writes the report of a run from the files in its folder, at the end of training or later."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ _PLOTS_BELOW = {"Curves": "policy", "Losses side by side": "losses"}
 
 
 def write_report(folder: str | os.PathLike[str], plots: bool = True, threshold: float | None = None) -> Path:
-    """
-    Write ``report.md`` into a run folder, and plots beside it. Those that can't be drawn become a warning.
+    """Write ``report.md`` and plots to a run folder. If a plot can't be drawn, there is a warning.
 
-    :param folder: of a run
-    :param plots: whether to draw PNG files too, into ``plots/``
-    :param threshold: the score from which on the task counts as solved, instead of what the run's files say
-    :return: the report
-    :raises ValueError: when the folder is not that of a run; with the nearest one that is
+    :param folder: the run folder
+    :param plots: also draw PNG files in ``plots/``
+    :param threshold: score at which the task counts as solved; default: from the run's files
+    :return: path of the report
+    :raises ValueError: if the folder is not a run folder; names the nearest one
     """
     run = _with_threshold(read_record(folder), threshold)
     if plots:
@@ -57,9 +56,9 @@ def write_report(folder: str | os.PathLike[str], plots: bool = True, threshold: 
 def make_report(run: RunRecord | str | os.PathLike[str], threshold: float | None = None) -> str:
     """
     :param run: a run, or its folder
-    :param threshold: the score from which on the task counts as solved, instead of what the run's files say
+    :param threshold: score at which the task counts as solved; default: from the run's files
     :return: the report, in Markdown
-    :raises ValueError: when the folder is not that of a run; with the nearest one that is
+    :raises ValueError: if the folder is not a run folder; names the nearest one
     """
     if not isinstance(run, RunRecord):
         run = read_record(run)
@@ -79,7 +78,7 @@ def make_report(run: RunRecord | str | os.PathLike[str], threshold: float | None
         plot = _PLOTS_BELOW.get(title)
         if plot is not None and (run.folder / "plots" / f"{plot}.png").is_file():
             lines += [f"![{plot}](plots/{plot}.png)", ""]
-    # Reports are pasted into chats and shown in terminals, whoever wrote the files
+    # Reports of untrusted folders are pasted into chats and shown in terminals
     return printable(mask_passwords("\n".join(lines).rstrip() + "\n"))
 
 
@@ -90,14 +89,13 @@ def _with_threshold(run: RunRecord, threshold: float | None) -> RunRecord:
 
 
 def _draw(run: RunRecord) -> None:
-    """A report without plots is better than none, whatever is wrong with matplotlib or with a number."""
     try:
         from sb3_ext.runs.report.plots import write_plots
 
         write_plots(run)
+    # A report without plots is better than none, whatever is wrong with matplotlib or a number
     except Exception as error:
+        why = f"{type(error).__name__}: {error}"
         warnings.warn(
-            f"The plots of {run.folder} could not be drawn ({type(error).__name__}: {error}); the report has charts of "
-            "text.",
-            stacklevel=3,
+            f"The plots of {run.folder} could not be drawn ({why}). The report has text charts.", stacklevel=3
         )

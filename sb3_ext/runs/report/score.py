@@ -16,17 +16,14 @@ from sb3_ext.runs.report.curves import shown_curve
 
 __all__ = ["efficiency", "score", "verdict"]
 
-#: So many evaluations are shown, evenly spaced, with the first, the last and the best
+#: Evaluations to show, evenly spaced, with the first, the last and the best
 _MAX_EVALUATIONS = 12
-#: A bit more than a rounding error; Monitor's steps are the environment's own, before a wrapper that repeats actions
+#: Ratio above which Monitor's steps are more than the agent's: a wrapper outside it repeats actions
 _MORE_STEPS = 1.3
 
 
 def verdict(run: RunRecord) -> str:
-    """
-    :param run: a run
-    :return: score against threshold in a sentence, with where the score is from
-    """
+    """The score and the threshold in one sentence, with the source of the score."""
     if run.evaluations:
         last = run.evaluations[-1]
         said = f"Last evaluation: {_plus_minus(last)} ({_episodes(last)}, step {number(last.step)})"
@@ -49,10 +46,6 @@ def verdict(run: RunRecord) -> str:
 
 
 def score(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: numbers, chart and evaluations
-    """
     threshold = run.threshold
     limit = None if threshold is None else threshold.value
     known = "unknown" if threshold is None else f"{number(threshold.value)}, {threshold.source}"
@@ -68,10 +61,6 @@ def score(run: RunRecord) -> list[str]:
 
 
 def efficiency(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: what it got out of its steps
-    """
     if run.score is None or not len(run.score.finite.values):
         return ["Missing: no file has scores of training episodes."]
     finite = run.score.finite

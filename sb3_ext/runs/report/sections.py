@@ -1,6 +1,6 @@
-"""Parts of a report that say how a run went: its end, its alerts, its speed, what to try next, and how to do it again.
+"""Parts of a report about the course of a run: its end, alerts, speed, next steps, and how to repeat it.
 
-Each is lines of Markdown made from the run's files. Where a file is missing, the part says so.
+Each part returns lines of Markdown. If a file is missing, the part says so.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ __all__ = ["alerts", "commands", "config", "how_it_ended", "next_steps", "source
 
 
 def how_it_ended(run: RunRecord) -> str:
-    """
-    :param run: a run
-    :return: a sentence or two
-    """
     before = run.args.get("trained_agent")
     return f"{_how_it_ended(run)}{f' It continued from `{before}`, whose steps are not counted.' if before else ''}"
 
@@ -47,10 +43,6 @@ def _how_it_ended(run: RunRecord) -> str:
 
 
 def next_steps(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: a numbered list
-    """
     said = suggestions(run)
     if not said:
         trend = trend_of(run.settled_score)
@@ -60,10 +52,6 @@ def next_steps(run: RunRecord) -> list[str]:
 
 
 def alerts(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: which rules fired, how often, and what to tune
-    """
     if run.alerts is None:
         return [f"Missing: there is no `{ALERTS_FILE}`; alerts were off.", ""]
     fired = sorted_alerts(run)
@@ -86,10 +74,6 @@ def alerts(run: RunRecord) -> list[str]:
 
 
 def speed(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: time and steps a second
-    """
     rows = []
     if run.steps is not None:
         rows.append(["steps", number(run.steps)])
@@ -109,10 +93,6 @@ def speed(run: RunRecord) -> list[str]:
 
 
 def commands(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: how to watch it, and how to train it again
-    """
     lines = []
     watch = watch_commands(run)
     if watch:
@@ -135,10 +115,6 @@ def commands(run: RunRecord) -> list[str]:
 
 
 def config(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: the hyperparameters
-    """
     if not run.config:
         return ["Missing: there is no `config.yml` from RL Zoo.", ""]
     written = yaml.safe_dump(dict(run.config), sort_keys=True, allow_unicode=True).rstrip().split("\n")
@@ -146,10 +122,6 @@ def config(run: RunRecord) -> list[str]:
 
 
 def sources(run: RunRecord) -> list[str]:
-    """
-    :param run: a run
-    :return: which files this report is from, and what could not be read
-    """
     found = []
     if run.progress is not None:
         n_earlier = run.progress.n_earlier
