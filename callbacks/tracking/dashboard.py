@@ -21,9 +21,9 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from sb3_ext.callbacks.tracking.writer import EVAL_STEP, TIMESTEPS
+from sb3_ext.common.env_spec import spec_of
 from sb3_ext.metrics.bounds import hard_bounds
 from sb3_ext.metrics.catalogue import describe, groups, ordered
-from sb3_ext.metrics.sample_efficiency import spec_of
 from sb3_ext.runs.facts import algorithm_name
 from sb3_ext.runs.files import atomic_write
 

@@ -1,17 +1,10 @@
-"""How much a training got out of its steps, in numbers that compare runs."""
+"""Numbers that compare how much trainings learn from their steps."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-from weakref import WeakKeyDictionary
 
-from gymnasium.envs.registration import EnvSpec
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
-
-__all__ = ["SampleEfficiency", "remember_spec", "reward_threshold", "spec_of"]
-
-_SPECS: WeakKeyDictionary[VecEnv, EnvSpec] = WeakKeyDictionary()
+__all__ = ["SampleEfficiency"]
 
 
 class SampleEfficiency:
@@ -57,32 +50,3 @@ class SampleEfficiency:
         if self._reached_at is not None:
             metrics["rollout/steps_to_threshold"] = self._reached_at
         return metrics
-
-
-def remember_spec(env: VecEnv, spec: EnvSpec) -> None:
-    """
-    :param env: vectorised environments, which can't be asked when they are in other processes
-    :param spec: what they were made from
-    """
-    _SPECS[env.unwrapped] = spec
-
-
-def spec_of(env: VecEnv) -> EnvSpec | None:
-    """
-    :param env: vectorised environments
-    :return: what the first of them was made from; ``None`` where it is not known
-    """
-    if isinstance(env.unwrapped, SubprocVecEnv):
-        return _SPECS.get(env.unwrapped)  # one that can't be pickled would end the process that is asked for it
-    with contextlib.suppress(AttributeError):
-        return env.get_attr("spec", indices=0)[0]
-    return None
-
-
-def reward_threshold(env: VecEnv) -> float | None:
-    """
-    :param env: vectorised environments
-    :return: the mean reward at which Gymnasium counts the first of them as solved; ``None`` where it is not known
-    """
-    threshold = getattr(spec_of(env), "reward_threshold", None)
-    return None if threshold is None else float(threshold)

@@ -25,7 +25,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, Logger
 
-from sb3_ext.metrics.sample_efficiency import reward_threshold, spec_of
+from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.rows import RowStream
 from sb3_ext.runs.stock import StockCallbacks

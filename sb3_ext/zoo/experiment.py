@@ -23,10 +23,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
+from sb3_ext.common.env_spec import remember_spec
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
-from sb3_ext.metrics.sample_efficiency import remember_spec
 from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.run import Phase, Run
 from sb3_ext.runs.stop_signals import received_signal

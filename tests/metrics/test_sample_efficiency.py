@@ -7,7 +7,8 @@ import pytest
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
 
-from sb3_ext.metrics.sample_efficiency import SampleEfficiency, remember_spec, reward_threshold
+from sb3_ext.common.env_spec import remember_spec, reward_threshold
+from sb3_ext.metrics.sample_efficiency import SampleEfficiency
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 
 

@@ -13,9 +13,9 @@ from rl_zoo3 import exp_manager
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
 from sb3_ext import PPOExt
+from sb3_ext.common.env_spec import spec_of
 from sb3_ext.common.repeated_comparison import wins_clearly
 from sb3_ext.fast.threads import choose_threads
-from sb3_ext.metrics.sample_efficiency import spec_of
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.choose import _start_method, choose_processes
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
