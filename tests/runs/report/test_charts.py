@@ -96,7 +96,7 @@ def test_a_constant_is_a_flat_line_with_its_value_in_the_middle():
     ("steps", "values", "said"),
     [
         ([], [], "(no values)"),
-        ([1, 2], [math.nan, math.inf], "(2 values, none of them is a finite number)"),
+        ([1, 2], [math.nan, math.inf], "(2 values, none of them finite)"),
     ],
 )
 def test_where_there_is_nothing_to_draw_it_says_so(steps, values, said):

@@ -33,7 +33,7 @@ def test_the_score_is_drawn_with_evaluations_and_the_threshold(make_run, tmp_pat
     np.savez(tmp_path / "evaluations.npz", timesteps=STEPS, results=[[1, 3], [4, 4], [5, 9]], ep_lengths=[[1, 1]] * 3)
     (axes,) = _score(make_run(rollout__ep_rew_mean=[1.0, 2.0, 3.0])).axes
     assert curves(axes) == {
-        "training (exploring, mean of up to 100 episodes)": [1.0, 2.0, 3.0],
+        "training (with exploration, mean of up to 100 episodes)": [1.0, 2.0, 3.0],
         "evaluation (2 episodes, ± std)": [2.0, 4.0, 7.0],
     }
     assert axes.lines[-1].get_label() == "threshold 7" and set(axes.lines[-1].get_ydata()) == {7.0}
