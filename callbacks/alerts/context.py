@@ -17,7 +17,7 @@ from sb3_ext.callbacks.alerts.score import Score
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.metrics.bounds import hard_bounds
 
-__all__ = ["Look", "RunFacts", "facts_of"]
+__all__ = ["Look", "RuleFacts", "facts_of"]
 
 #: Values of each metric that are kept from the start of a training, for rules that ask how it was then
 _EARLY = 10
@@ -26,7 +26,7 @@ _DETERMINISTIC = 0.05
 
 
 @dataclass(frozen=True)
-class RunFacts:
+class RuleFacts:
     """
     What is known of a run before it starts.
 
@@ -72,7 +72,7 @@ class Look:
     :param facts: about the run
     """
 
-    def __init__(self, facts: RunFacts) -> None:
+    def __init__(self, facts: RuleFacts) -> None:
         self.facts = facts
         self.score = Score(facts.threshold)
         self.step = 0
@@ -161,7 +161,7 @@ class Look:
         return entropy / most if most > 0 else None
 
 
-def facts_of(model: BaseAlgorithm, threshold: float | None) -> RunFacts:
+def facts_of(model: BaseAlgorithm, threshold: float | None) -> RuleFacts:
     """
     :param model: at the start of its training
     :param threshold: the score from which on the environment is solved, if it is known
@@ -173,7 +173,7 @@ def facts_of(model: BaseAlgorithm, threshold: float | None) -> RunFacts:
         names.add("ppo")  # RecurrentPPO and MaskablePPO are no subclasses of PPO
     episode_steps = hard_bounds("rollout/ep_len_mean", model)[1]
     options = ("baseline", "n_epochs", "normalize_values", "value_loss", "normalize_advantage")
-    return RunFacts(
+    return RuleFacts(
         algorithms=frozenset(names),
         n_envs=model.n_envs,
         start=model._num_timesteps_at_start,

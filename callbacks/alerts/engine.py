@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sb3_ext.callbacks.alerts.context import Look, RunFacts
+from sb3_ext.callbacks.alerts.context import Look, RuleFacts
 from sb3_ext.callbacks.alerts.rule import ActiveRule, Finding, Rule
 from sb3_ext.runs.guard import Guard
 
@@ -121,7 +121,7 @@ class Judge:
     def __init__(
         self,
         rules: Iterable[Rule],
-        facts: RunFacts,
+        facts: RuleFacts,
         changes: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
         changes = changes or {}

@@ -70,7 +70,7 @@ class Rule:
     :param check: says whether a row is bad
     :param numbers: its thresholds, and what of :data:`COMMON_NUMBERS` is different
     :param severity: one of :data:`Severity`
-    :param algorithms: only for these, see ``RunFacts.algorithms``; none: for all
+    :param algorithms: only for these, see ``RuleFacts.algorithms``; none: for all
     :param variants: what is different for some algorithms; the first that fits is taken
     """
 

@@ -75,6 +75,7 @@ class Checkpoints(RunCallback):
         self._recorder.prepare(self.training_env)
         if self.options.best:
             self.run.on("new_best", self.on_new_best)
+        self.run.keep(self.folder)
         self.run.at_end(Phase.CHECKPOINT, self._finish)
 
     def _on_step(self) -> bool:

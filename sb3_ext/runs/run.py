@@ -85,6 +85,7 @@ class Run:
         self._algo = algo
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False
+        self._kept: set[Path] = set()
         self._at_end: defaultdict[Phase, list[Callable[[], None]]] = defaultdict(list)
         self._on: defaultdict[Event, list[Callable[..., None]]] = defaultdict(list)
         # Weak: trainings that failed and that nobody ended must not stay in memory
@@ -122,7 +123,6 @@ class Run:
         self.model = model
         self.stock = StockCallbacks.among(top)
         self.stock.on_new_best(lambda evaluation: self.emit("new_best", evaluation))
-        self.folder = self.folder or self.stock.log_folder or _folder_of(model.logger)
         env = model.get_env()
         assert env is not None, "it is being trained in"
         self.env_threshold = reward_threshold(env)
@@ -131,6 +131,9 @@ class Run:
         if self.stock.evaluations:
             self.facts.evaluates, self.facts.deterministic_eval = True, self.stock.evaluations[0].deterministic
         self._started = time.perf_counter()
+        if self.folder is not None:
+            self.keep(self.folder)
+        self.folder = self.folder or self.stock.log_folder or _folder_of(model.logger)
         self._listen(top)
         catch_stop_signals(self)
         atexit.register(self._at_exit)
@@ -213,7 +216,9 @@ class Run:
         """
         self.facts.threshold = self.given_threshold
         self.facts.save(folder)
-        self.at_end(Phase.REPORT, lambda: self.facts.save(folder))
+        if Path(folder) not in self._kept:
+            self._kept.add(Path(folder))
+            self.at_end(Phase.REPORT, lambda: self.facts.save(folder))
 
     def abandon(self) -> None:
         """Another training has started before anyone told that this one had ended."""

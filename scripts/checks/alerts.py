@@ -37,7 +37,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
-from sb3_ext.callbacks.alerts.context import RunFacts, facts_of
+from sb3_ext.callbacks.alerts.context import RuleFacts, facts_of
 from sb3_ext.callbacks.alerts.engine import Judge
 from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.metrics.callback import Metrics
@@ -188,7 +188,7 @@ def judge_again(job: Job) -> Outcome:
     :param job: what was trained before
     """
     known = json.loads((job.folder / "facts.json").read_text(encoding="utf-8"))
-    facts = RunFacts(**{**known, "algorithms": frozenset(known["algorithms"])})
+    facts = RuleFacts(**{**known, "algorithms": frozenset(known["algorithms"])})
     judge = Judge([rule for rule_id, rule in RULES.items() if rule_id not in ("nan", "out_of_bounds")], facts)
     rows = [json.loads(line) for line in (job.folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     for row in rows:

@@ -196,7 +196,14 @@ ALONE = {
     ),
     "checkpoints": (
         lambda folder: Checkpoints(str(folder), table=False, video=False),
-        [*ROW, *ROW, "writes last_model.zip", "writes checkpoints/last_model.json"],
+        [
+            "writes run.json",
+            *ROW,
+            *ROW,
+            "writes last_model.zip",
+            "writes checkpoints/last_model.json",
+            "writes run.json",
+        ],
     ),
     "metrics": (lambda folder: Metrics(), [*ROW, *ROW, *ROW]),
     "alerts": (

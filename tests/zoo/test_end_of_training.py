@@ -127,3 +127,12 @@ def test_a_training_that_fails_has_no_final_model(tmp_path, handlers):
         manager.learn(model)
     assert not (run / f"{ENV}.zip").exists()
     assert json.loads((run / "run.json").read_text())["state"] == "failed"
+
+
+def test_a_run_says_how_it_ended_without_a_report_too(tmp_path):
+    manager, model, run = set_up(tmp_path, {"report": False}, n_timesteps=32)
+    manager.learn(model)
+    facts = json.loads((run / "run.json").read_text())
+    assert (facts["state"], facts["steps"], facts["algo"]) == ("finished", 32, "ppo_ext")
+    assert facts["hyperparams"]["n_steps"] == 8
+    assert not (run / "report.md").exists()

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from sb3_ext.callbacks.alerts.context import RunFacts
+from sb3_ext.callbacks.alerts.context import RuleFacts
 from sb3_ext.callbacks.alerts.engine import Judge, Window
 from sb3_ext.callbacks.alerts.rule import Severity
 from sb3_ext.callbacks.alerts.rules import RULES
@@ -20,7 +20,7 @@ BOUNDS = {"policy/prob_max": (0.0, 1.0)}
 
 
 def facts(*algorithms, **known):
-    return RunFacts(
+    return RuleFacts(
         algorithms=frozenset(algorithms or ("ppo", "on_policy")),
         n_envs=8,
         total=N_ROWS * STEPS_A_ROW,
@@ -379,7 +379,7 @@ RECORDED = json.loads((Path(__file__).parent / "recorded_rows.json").read_text(e
 def fired_in(run, rule_id):
     recorded = RECORDED[run]
     known = recorded["facts"]
-    judge = Judge([RULES[rule_id]], RunFacts(**{**known, "algorithms": frozenset(known["algorithms"])}))
+    judge = Judge([RULES[rule_id]], RuleFacts(**{**known, "algorithms": frozenset(known["algorithms"])}))
     for step, *values in recorded["rows"]:
         row = {name: value for name, value in zip(recorded["columns"], values, strict=True) if value is not None}
         if judge.judge(step, row):
@@ -443,8 +443,8 @@ def test_a_training_may_start_at_the_threshold():
 
 
 def test_a_few_rows_are_not_called_a_stall():
-    assert fired_rows("reward_stall", lambda index: score(20), RunFacts(total=200 * STEPS_A_ROW, threshold=475.0))
-    few = RunFacts(total=12 * STEPS_A_ROW, threshold=475.0)
+    assert fired_rows("reward_stall", lambda index: score(20), RuleFacts(total=200 * STEPS_A_ROW, threshold=475.0))
+    few = RuleFacts(total=12 * STEPS_A_ROW, threshold=475.0)
     assert fired_rows("reward_stall", lambda index: score(20), few, n_rows=12) == []
 
 
