@@ -1,20 +1,13 @@
-"""Numbers as text: values with their precision, arrows for changes, sparklines for curves."""
+"""Numbers as text: values with their precision, and arrows for changes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
 
 from sb3_ext.metrics.catalogue import MetricInfo
 
-__all__ = ["arrow", "clock", "format_value", "sparkline", "trend"]
+__all__ = ["arrow", "clock", "format_value", "trend"]
 
-_BARS = "▁▂▃▄▅▆▇█"
-#: In the place of values that are NaN or infinite
-_GAP = "·"
-#: What lies between means of the same number
-_ROUNDING = 1e-9
 _UP, _DOWN = "▲", "▼"
 #: Beyond these powers of ten, numbers are written with an exponent
 _SMALLEST, _LARGEST = -4, 7
@@ -88,39 +81,3 @@ def trend(info: MetricInfo, sign: str) -> str:
     if not sign or not info.better:
         return ""
     return "good" if (sign == _UP) == (info.better == "higher") else "bad"
-
-
-def sparkline(values: Sequence[float], width: int) -> str:
-    """
-    :param values: a curve, evenly spaced
-    :param width: how many characters it may have
-    :return: the curve, from its lowest to its highest value; empty when there is no curve yet
-    """
-    if len(values) < 2 or width < 2:
-        return ""
-    means = [_finite_mean(part) for part in _parts(values, width)]
-    finite = [mean for mean in means if mean is not None]
-    if not finite:
-        return _GAP * len(means)
-    low, high = min(finite), max(finite)
-    return "".join(_GAP if mean is None else _BARS[_level(mean, low, high)] for mean in means)
-
-
-def _level(value: float, low: float, high: float) -> int:
-    """A constant is drawn in the middle."""
-    if high == low or high - low <= _ROUNDING * max(abs(low), abs(high)):
-        return len(_BARS) // 2 - 1
-    # Halves, because the difference of large numbers of both signs would be infinite
-    return round((value / 2 - low / 2) / (high / 2 - low / 2) * (len(_BARS) - 1))
-
-
-def _parts(values: Sequence[float], count: int) -> list[Sequence[float]]:
-    count = min(count, len(values))
-    edges = [index * len(values) // count for index in range(count + 1)]
-    return [values[start:end] for start, end in pairwise(edges)]
-
-
-def _finite_mean(values: Sequence[float]) -> float | None:
-    finite = [value for value in values if math.isfinite(value)]
-    # Each divided first: the sum of large ones would be infinite
-    return sum(value / len(finite) for value in finite) if finite else None

@@ -12,11 +12,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from sb3_ext.callbacks.table.format import arrow, clock, format_value, sparkline, trend
+from sb3_ext.callbacks.table.format import arrow, clock, format_value, trend
 from sb3_ext.callbacks.table.layout import fit
 from sb3_ext.callbacks.table.state import Attribute, Cell, TableState
 from sb3_ext.metrics.catalogue import MetricInfo, describe, ordered
 from sb3_ext.metrics.curves import CurveStore
+from sb3_ext.runs.report.charts import sparkline
 
 __all__ = ["Footer", "TableView", "Widths"]
 
@@ -187,7 +188,9 @@ class TableView:
             unit = "" if info.clock else info.unit
             line.append(" " + self._cut(unit, widths.unit - 1).ljust(widths.unit - 1), style="dim")
         if widths.sparkline and self._sparklines:
-            line.append(" " + sparkline(self._curve(info.name, widths.sparkline), widths.sparkline), style="cyan")
+            values = self._curve(info.name, widths.sparkline)
+            curve = sparkline(values, widths.sparkline, broken="·") if len(values) > 1 else ""
+            line.append(f" {curve}", style="cyan")
         return line
 
     def _curve(self, name: str, width: int) -> list[float]:

@@ -16,9 +16,9 @@ from sb3_ext.runs.record import read_record
 from sb3_ext.runs.report.report import make_report
 
 
-def test_the_csv_tells_the_same_as_the_json(trained, tmp_path):
-    of_csv = read_progress(trained)
-    folder = copied(trained, tmp_path)
+def test_the_csv_tells_the_same_as_the_json(reported_run, tmp_path):
+    of_csv = read_progress(reported_run)
+    folder = copied(reported_run, tmp_path)
     (folder / "progress.csv").unlink()
     of_json = read_progress(folder)
     assert (of_csv.file, of_json.file) == ("progress.csv", "progress.json") and of_csv.n_rows == of_json.n_rows
@@ -29,16 +29,16 @@ def test_the_csv_tells_the_same_as_the_json(trained, tmp_path):
 
 
 @pytest.mark.parametrize("file", ["progress.json", "progress.csv"])
-def test_half_a_line_at_the_end_is_left_out_and_told(trained, tmp_path, file):
-    folder = copied(trained, tmp_path)
+def test_half_a_line_at_the_end_is_left_out_and_told(reported_run, tmp_path, file):
+    folder = copied(reported_run, tmp_path)
     for name in {"progress.json", "progress.csv"} - {file}:
         (folder / name).unlink()
     content = (folder / file).read_bytes()
     (folder / file).write_bytes(content[: content[:-1].rfind(b"\n") + 40])
     report = make_report(folder)
-    n_rows = len(rows_of(trained))
+    n_rows = len(rows_of(reported_run))
     assert f"`{file}`: {n_rows - 1} rows, and 1 that could not be read (left out)" in report
-    assert read_progress(folder).latest("time/total_timesteps") <= rows_of(trained)[-1]["time/total_timesteps"]
+    assert read_progress(folder).latest("time/total_timesteps") <= rows_of(reported_run)[-1]["time/total_timesteps"]
 
 
 def test_monitor_files_alone_give_the_score(tmp_path):

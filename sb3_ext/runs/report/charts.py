@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,19 +80,27 @@ def chart(
     )
 
 
-def sparkline(values: Sequence[float] | np.ndarray, width: int = 20) -> str:
-    """The curve in one line of at most ``width`` characters; NaN and infinity are ``!``."""
-    numbers = np.asarray(values, dtype=float)
-    columns = _binned(np.arange(len(numbers), dtype=float), numbers, width)
-    finite = columns[np.isfinite(columns)]
-    if not len(finite):
-        return _BROKEN * len(columns)
-    low, high = finite.min(), finite.max()
-    if _is_flat(low, high):
-        return "".join("▄" if math.isfinite(column) else _BROKEN for column in columns)
+def sparkline(values: Sequence[float] | np.ndarray, width: int = 20, broken: str = _BROKEN) -> str:
+    """The curve in one line of at most ``width`` characters; ``broken`` stands for NaN and infinity."""
+    count = min(width, len(values))
+    edges = [index * len(values) // count for index in range(count + 1)] if count else []
+    means = [_finite_mean(values[start:end]) for start, end in pairwise(edges)]
+    finite = [mean for mean in means if mean is not None]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    middle = _BLOCKS[_EIGHTHS // 2] if _is_flat(low, high) else None
     # Halves, because the difference of two huge numbers can overflow
-    shares = (columns / 2 - low / 2) / (high / 2 - low / 2)
-    return "".join(_BLOCKS[1 + round(share * (_EIGHTHS - 1))] if math.isfinite(share) else _BROKEN for share in shares)
+    return "".join(
+        broken
+        if mean is None
+        else middle or _BLOCKS[1 + round((mean / 2 - low / 2) / (high / 2 - low / 2) * (_EIGHTHS - 1))]
+        for mean in means
+    )
+
+
+def _finite_mean(values: Sequence[float] | np.ndarray) -> float | None:
+    finite = [value for value in values if math.isfinite(value)]
+    # Divide first, because the sum of huge numbers can overflow
+    return sum(value / len(finite) for value in finite) if finite else None
 
 
 def sample_points(

@@ -5,7 +5,7 @@ import math
 import pytest
 from rich.text import Text
 
-from sb3_ext.callbacks.table.format import arrow, clock, format_value, sparkline, trend
+from sb3_ext.callbacks.table.format import arrow, clock, format_value, trend
 from sb3_ext.callbacks.table.layout import fit
 from sb3_ext.callbacks.table.state import TableState, alerts_of
 from sb3_ext.callbacks.table.view import _beside
@@ -44,22 +44,6 @@ def test_an_arrow_shows_a_change_that_can_be_seen():
     assert [arrow(info, 1.0, value) for value in (1.04, 1.2, 0.8, math.nan)] == ["", "▲", "▼", ""]
     assert arrow(info, None, 1.0) == ""
     assert [trend(info, sign) for sign in ("▲", "▼", "")] == ["bad", "good", ""]
-
-
-@pytest.mark.parametrize(
-    ("values", "width", "line"),
-    [
-        ([0, 1, 2, 3, 4, 5, 6, 7], 8, "▁▂▃▄▅▆▇█"),
-        ([0, 0, 7, 7], 2, "▁█"),
-        ([1, 1, 1], 10, "▄▄▄"),
-        ([0, math.nan, 1], 10, "▁·█"),
-        ([math.inf, math.nan], 10, "··"),
-        ([1e308, -1e308, 1e308], 10, "█▁█"),
-        ([1], 10, ""),
-    ],
-)
-def test_a_sparkline_goes_from_the_lowest_to_the_highest_value(values, width, line):
-    assert sparkline(values, width) == line
 
 
 def test_columns_stand_below_each_other():

@@ -151,6 +151,8 @@ def test_steps_and_values_belong_together():
         ([3, 3, 3], "▄▄▄"),
         ([0.1] * 50, "▄" * 20),
         ([0, math.nan, 7], "▁!█"),
+        ([math.inf, math.nan], "!!"),
+        ([1e308, -1e308, 1e308], "█▁█"),
         ([5], "▄"),
         ([math.nan], "!"),
         ([], ""),
@@ -158,6 +160,11 @@ def test_steps_and_values_belong_together():
 )
 def test_a_sparkline_has_the_shape_of_the_curve(values, line):
     assert sparkline(values) == line
+
+
+def test_a_character_of_a_sparkline_is_a_mean():
+    assert sparkline([0, 0, 7, 7, math.nan, 7], 3, broken="·") == "▁██"
+    assert sparkline([0, math.nan, 7], 3, broken="·") == "▁·█"
 
 
 def test_a_sparkline_of_many_values_is_short():

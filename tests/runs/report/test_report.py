@@ -13,30 +13,30 @@ from sb3_ext.callbacks.report import Report
 from sb3_ext.runs.report.report import make_report, write_report
 
 
-def test_the_head_says_how_it_ended(trained):
-    head = (trained / "report.md").read_text().split("## ")[0]
-    steps = logged(trained, "time/total_timesteps")[-1]
+def test_the_head_says_how_it_ended(reported_run):
+    head = (reported_run / "report.md").read_text().split("## ")[0]
+    steps = logged(reported_run, "time/total_timesteps")[-1]
     assert head.startswith("# PPOExt on CartPole-v1: CartPole-v1_1\n")
     assert f"Training finished after {steps:,} steps." in head
-    assert json.loads((trained / "run.json").read_text())["state"] == "finished"
+    assert json.loads((reported_run / "run.json").read_text())["state"] == "finished"
 
 
-def test_the_last_update_is_in_the_files_too(trained):
+def test_the_last_update_is_in_the_files_too(reported_run):
     """SB3 writes before it updates."""
-    assert len(logged(trained, "train/approx_kl")) == 16 == len(logged(trained, "rollout/ep_rew_mean"))
+    assert len(logged(reported_run, "train/approx_kl")) == 16 == len(logged(reported_run, "rollout/ep_rew_mean"))
 
 
-def test_alerts_come_with_counts_and_advice_and_lead_to_suggestions(trained):
-    report = (trained / "report.md").read_text()
+def test_alerts_come_with_counts_and_advice_and_lead_to_suggestions(reported_run):
+    report = (reported_run / "report.md").read_text()
     (table,) = tables_of(part_of(report, "Alerts"))
     assert table[1:] == [["kl_high", "train/approx_kl", "4", "25 %", "256", "1,024", "lower learning_rate"]]
     assert "Alert `kl_high` (in 4 rows, 25 % of those it was checked in): lower learning_rate." in report
 
 
-def test_plots_are_drawn_beside_it(trained):
+def test_plots_are_drawn_beside_it(reported_run):
     for name in ("score", "losses", "policy"):
-        assert (trained / "plots" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert f"(plots/{name}.png)" in (trained / "report.md").read_text()
+        assert (reported_run / "plots" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert f"(plots/{name}.png)" in (reported_run / "report.md").read_text()
 
 
 def test_what_is_not_known_of_a_run_is_said(tmp_path):
@@ -56,8 +56,8 @@ def test_off_policy_algorithms_have_reports_too(tmp_path):
     assert is_shown(tables_of(part_of(report, "Speed"))[0][1][1], 600)
 
 
-def test_a_failure_in_plotting_is_a_warning(trained, tmp_path, monkeypatch):
-    folder = copied(trained, tmp_path)
+def test_a_failure_in_plotting_is_a_warning(reported_run, tmp_path, monkeypatch):
+    folder = copied(reported_run, tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.delitem(sys.modules, "sb3_ext.runs.report.plots", raising=False)
     (folder / "report.md").unlink()
@@ -66,8 +66,8 @@ def test_a_failure_in_plotting_is_a_warning(trained, tmp_path, monkeypatch):
     assert (folder / "report.md").is_file()
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_is_there(trained, tmp_path):
-    folder = copied(trained, tmp_path)
+def test_what_cannot_be_read_is_told_and_the_rest_is_there(reported_run, tmp_path):
+    folder = copied(reported_run, tmp_path)
     (folder / "evaluations.npz").write_bytes(b"no zip")
     (folder / "alerts.json").write_text("[{")
     with warnings.catch_warnings():

@@ -42,8 +42,8 @@ def test_config_and_commands_are_there(tmp_path, monkeypatch):
     assert yaml.safe_load(written) == {"n_timesteps": 100_000, "policy": "MlpPolicy", "shape": [1, 2]}
 
 
-def test_the_command_writes_it_later(trained, tmp_path, capsys):
-    folder = copied(trained, tmp_path)
+def test_the_command_writes_it_later(reported_run, tmp_path, capsys):
+    folder = copied(reported_run, tmp_path)
     before = (folder / "report.md").read_text()
     shutil.rmtree(folder / "plots")
     (folder / "report.md").unlink()
@@ -53,8 +53,8 @@ def test_the_command_writes_it_later(trained, tmp_path, capsys):
     assert capsys.readouterr().out.strip() == str(folder / "report.md")
 
 
-def test_the_command_prints_it_and_writes_nothing(trained, tmp_path, capsys):
-    folder = copied(trained, tmp_path)
+def test_the_command_prints_it_and_writes_nothing(reported_run, tmp_path, capsys):
+    folder = copied(reported_run, tmp_path)
     (folder / "report.md").unlink()
     assert report_command(folder, "--print", "--threshold", "20") == 0
     said = capsys.readouterr().out

@@ -7,9 +7,9 @@ from report_folders import is_shown, logged, part_of, rows_of, tables_of, zoo_ru
 from sb3_ext.runs.report.report import make_report
 
 
-def test_evaluations_are_those_of_the_file(trained):
-    saved = np.load(trained / "evaluations.npz")
-    report = (trained / "report.md").read_text()
+def test_evaluations_are_those_of_the_file(reported_run):
+    saved = np.load(reported_run / "evaluations.npz")
+    report = (reported_run / "report.md").read_text()
     (table,) = tables_of(part_of(report, "Score").split("### Evaluations")[1])
     assert table[0] == ["step", "mean score", "std", "episodes", "mean length", "minus threshold"]
     assert len(table) - 1 == len(saved["timesteps"]) == 5
@@ -20,30 +20,30 @@ def test_evaluations_are_those_of_the_file(trained):
         assert all(is_shown(cell, value) for cell, value in zip(cells, expected, strict=True))
 
 
-def test_the_score_is_set_against_the_threshold_and_says_where_it_is_from(trained):
-    report = (trained / "report.md").read_text()
-    saved = np.load(trained / "evaluations.npz")
+def test_the_score_is_set_against_the_threshold_and_says_where_it_is_from(reported_run):
+    report = (reported_run / "report.md").read_text()
+    saved = np.load(reported_run / "evaluations.npz")
     (table,) = tables_of(part_of(report, "Score").split("### In training")[0])
     shown = {cells[0]: cells[1:] for cells in table[1:]}
     assert is_shown(shown["last evaluation"][0].split(" ± ")[0], saved["results"][-1].mean())
     assert shown["last evaluation"][1] == "3 episodes at step 2,000"
     assert is_shown(shown["best evaluation"][0].split(" ± ")[0], saved["results"].mean(axis=1).max())
-    assert is_shown(shown["end of training"][0], logged(trained, "rollout/ep_rew_mean")[-1])
+    assert is_shown(shown["end of training"][0], logged(reported_run, "rollout/ep_rew_mean")[-1])
     assert "Threshold: 475, of the environment" in report
     assert "the threshold of 475 was not reached" in report
     assert "actions are drawn at random" in report and "Evaluations chose actions deterministically" in report
 
 
-def test_the_area_under_the_curve_is_the_mean_score_over_the_steps(trained):
+def test_the_area_under_the_curve_is_the_mean_score_over_the_steps(reported_run):
     rows = [
         (row["time/total_timesteps"], row["rollout/ep_rew_mean"])
-        for row in rows_of(trained)
+        for row in rows_of(reported_run)
         if "rollout/ep_rew_mean" in row
     ]
     steps, scores = np.array(rows, dtype=float).T
     # The first score holds from the start
     area = np.trapezoid(scores, steps) + scores[0] * steps[0]
-    (table,) = tables_of(part_of((trained / "report.md").read_text(), "Sample efficiency"))
+    (table,) = tables_of(part_of((reported_run / "report.md").read_text(), "Sample efficiency"))
     assert is_shown(table[1][1], area / steps[-1])
 
 
