@@ -159,13 +159,13 @@ class ExtExperimentManager(ExperimentManager):
             self.callbacks.append(WarnObservationScale())
 
     def learn(self, model: BaseAlgorithm) -> None:
-        if not self._uses_options:
-            super().learn(model)
-            return
-        self._is_saved = False
-        run = Run.prepare(model, folder=self.save_path, algo=self.algo)
-        # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
-        run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
+        if self._uses_options:
+            self._is_saved = False
+            run = Run.prepare(model, folder=self.save_path, algo=self.algo)
+            # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
+            run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
+        else:
+            run = Run.prepare(model)  # a section may name callbacks of ours
         try:
             super().learn(model)
         except BaseException as error:

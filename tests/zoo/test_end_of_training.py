@@ -136,3 +136,18 @@ def test_a_run_says_how_it_ended_without_a_report_too(tmp_path):
     assert (facts["state"], facts["steps"], facts["algo"]) == ("finished", 32, "ppo_ext")
     assert facts["hyperparams"]["n_steps"] == 8
     assert not (run / "report.md").exists()
+
+
+def test_callbacks_that_a_stock_section_names_hear_of_ctrl_c(tmp_path):
+    def interrupts():
+        raise KeyboardInterrupt
+
+    callback = {"sb3_ext.callbacks.Report": {"folder": str(tmp_path), "plots": False}}
+    hyperparams = {"n_envs": 2, "n_steps": 8, "batch_size": 16, "callback": callback}
+    settings = {"n_timesteps": 64, "hyperparams": hyperparams, "log_interval": -1}
+    manager = exp_manager.ExperimentManager(argparse.Namespace(), "ppo", ENV, str(tmp_path), **settings)
+    model, _ = manager.setup_experiment()
+    manager.callbacks.append(AtStep(16, interrupts))
+    manager.learn(model)
+    assert json.loads((tmp_path / "run.json").read_text())["state"] == "interrupted"
+    assert "**Training was interrupted**" in (tmp_path / "report.md").read_text()
