@@ -1,4 +1,4 @@
-"""Numbers that wrappers report about finished episodes, in the logger."""
+"""Logs what wrappers report about finished episodes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sb3_ext.wrappers.base import EPISODE_KEY
 __all__ = ["EpisodeMetrics"]
 
 
-#: Numbers that are drawn: of these the spread is recorded too
+#: Drawn parameters, whose spread is logged too
 _DRAWN = "env/"
-#: Episodes that a spread is computed from, as many as SB3 takes for the mean reward
+#: Episodes for the spread, as many as SB3 uses for the mean reward
 _WINDOW = 100
 
 
 class EpisodeMetrics(BaseCallback):
     """
-    Records what wrappers put into ``info["ext_episode"]`` (rewards by term, sampled parameters, …): the mean over the
-    episodes that ended since the logger wrote last. Of parameters (``env/<name>``) also standard deviation, smallest
-    and largest value in the last 100 episodes. For all algorithms of SB3.
+    Logs what wrappers put into ``info["ext_episode"]`` (rewards by term, drawn parameters, …): the mean over the
+    episodes that ended since the last row. For parameters (``env/<name>``), also the standard deviation, minimum and
+    maximum over the last 100 episodes. Works with every SB3 algorithm.
     """
 
     def __init__(self, verbose: int = 0) -> None:

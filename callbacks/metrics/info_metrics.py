@@ -1,4 +1,4 @@
-"""Numbers that an environment puts into ``info``, in the logger."""
+"""Logs numbers from the environment's ``info``."""
 
 from __future__ import annotations
 
@@ -32,25 +32,22 @@ class _Mean:
 
 class InfoMetrics:
     """
-    ``info/<key>`` is the mean over the steps since the last row whose info has the key, and ``info/<key>_at_end`` over
-    those that ended an episode, where other steps have the key too.
+    ``info/<key>`` is the mean over the steps since the last row whose info has the key. ``info/<key>_at_end`` is the
+    mean over the last steps of episodes, if other steps have the key too.
 
-    :param keys: what to look for; ``a.b`` is ``info["a"]["b"]``, or ``info["a.b"]`` where there is one
+    :param keys: ``a.b`` is ``info["a"]["b"]``, or ``info["a.b"]`` if it exists
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = tuple(keys)
         self._means: dict[str, _Mean] = {}
         self._missing = set(keys)
-        #: Keys of the numbers in the infos that ended an episode, as long as some of ours are missing
+        #: Numbers in the infos of ended episodes, for the warning about missing keys
         self._seen: set[str] = set()
         self._has_ended = False
 
     def add(self, infos: Sequence[Mapping[str, Any]], dones: np.ndarray) -> None:
-        """
-        :param infos: of a step, one for each environment
-        :param dones: whether it ended an episode
-        """
+        """Add one step, with an info and a done flag per environment."""
         for info, done in zip(infos, dones, strict=True):
             for key in self._keys:
                 value = find_in_info(info, key)
@@ -73,11 +70,11 @@ class InfoMetrics:
             self._means.setdefault(f"info/{key}{_AT_END}", _Mean()).add(number)
 
     def take(self) -> dict[str, float]:
-        """:return: the means since the last time"""
+        """The means since the last call."""
         if self._missing and self._has_ended:
             warnings.warn(
-                f"metrics: info: no step of a whole episode had {', '.join(map(repr, sorted(self._missing)))} in its "
-                f"info. Numbers that were there: {', '.join(sorted(self._seen)) or 'none'}.",
+                f"metrics: info: no step of an episode had {', '.join(map(repr, sorted(self._missing)))} in its info. "
+                f"It has these numbers: {', '.join(sorted(self._seen)) or 'none'}.",
                 stacklevel=2,
             )
             self._missing.clear()
@@ -86,5 +83,5 @@ class InfoMetrics:
 
     @staticmethod
     def _says_the_same(name: str, means: Mapping[str, _Mean]) -> bool:
-        """Whether only the ends of episodes have the key, so that there is one mean, not two."""
+        """Only the last steps of episodes have the key, so both means are equal."""
         return name.endswith(_AT_END) and means[name].n == means[name.removesuffix(_AT_END)].n

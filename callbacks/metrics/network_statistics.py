@@ -1,6 +1,6 @@
-"""What a policy's networks say about a sample of observations: how sure it is, and which of their units are dead.
+"""Statistics of a policy's networks on a sample of observations: how certain it is, and how many units are dead.
 
-Asking changes nothing: no gradients, no random numbers, and no hooks are left in the networks.
+This has no side effects: no gradients, no random numbers, no hooks left behind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sb3_ext.callbacks.metrics.recent_data import Collected, Observations, even_
 
 __all__ = ["PolicySample", "draw_sample", "initial_policy", "largest_entropy", "network_statistics"]
 
-#: Observations that the networks are asked about: as many as fit, within these limits
+#: Size of the sample: at least and at most this many observations, and about this many numbers
 _MIN_OBSERVATIONS, _MAX_OBSERVATIONS, _MAX_NUMBERS = 64, 256, 50_000
 
 #: Hidden and cell states of an LSTM
@@ -36,10 +36,10 @@ _Memory = tuple[th.Tensor, th.Tensor]
 @dataclass(frozen=True)
 class PolicySample:
     """
-    :param observations: some of those that were collected
-    :param action_masks: of MaskablePPO
-    :param memories: of RecurrentPPO, before these observations: the actor's and the critic's
-    :param episode_starts: whether an episode starts with them, for the same
+    :param observations: some of those collected
+    :param action_masks: for MaskablePPO
+    :param memories: for RecurrentPPO, the LSTM states of actor and critic before these observations
+    :param episode_starts: for RecurrentPPO
     """
 
     observations: Observations
@@ -49,10 +49,7 @@ class PolicySample:
 
 
 def draw_sample(collected: Collected, buffer: Any) -> PolicySample:
-    """
-    :param collected: what was collected
-    :param buffer: where it is; what policies with masks or a memory want to know more is there
-    """
+    """Sample the collected data, with the masks or LSTM states that the buffer has for it."""
     first = collected.pick(np.zeros(1, dtype=int))
     width = sum(part.size for part in first.values()) if isinstance(first, dict) else first.size
     limit = int(np.clip(_MAX_NUMBERS // max(width, 1), _MIN_OBSERVATIONS, _MAX_OBSERVATIONS))
@@ -76,10 +73,6 @@ def draw_sample(collected: Collected, buffer: Any) -> PolicySample:
 
 
 def network_statistics(model: BaseAlgorithm, sample: PolicySample) -> dict[str, float]:
-    """
-    :param model: whose policy it is
-    :param sample: what to ask it about
-    """
     is_on_policy = isinstance(model, OnPolicyAlgorithm)
     relus = [module for module in model.policy.modules() if isinstance(module, nn.ReLU)]
     is_discrete = not isinstance(model.action_space, spaces.Box)
@@ -104,11 +97,7 @@ def network_statistics(model: BaseAlgorithm, sample: PolicySample) -> dict[str, 
 
 
 def initial_policy(model: OnPolicyAlgorithm, sample: PolicySample) -> dict[str, float]:
-    """
-    :param model: one that has learned nothing yet
-    :param sample: what to ask its policy about
-    :return: how near to uniform it is
-    """
+    """How close an untrained policy is to a uniform one."""
     with asking(model.policy):
         distribution = _distribution(model.policy, sample)
         if distribution is None:
@@ -123,12 +112,10 @@ def initial_policy(model: OnPolicyAlgorithm, sample: PolicySample) -> dict[str, 
 
 @contextmanager
 def asking(policy: BasePolicy) -> Iterator[None]:
-    """
-    :param policy: is asked something, and left as it was
-    """
+    """Without gradients and in evaluation mode; training mode is restored afterwards."""
     was_training = policy.training
     if was_training:
-        policy.set_training_mode(False)  # in training mode some layers learn from what they are asked
+        policy.set_training_mode(False)  # in training mode, some layers would learn from this
     try:
         with th.no_grad():
             yield
@@ -139,15 +126,12 @@ def asking(policy: BasePolicy) -> Iterator[None]:
 
 @contextmanager
 def _watching(relus: list[nn.ReLU]) -> Iterator[dict[tuple[nn.Module, int], th.Tensor]]:
-    """
-    :param relus: what to watch
-    :return: is filled with which of their units were above 0 at least once
-    """
+    """Filled with the units that were above 0 at least once."""
     alive: dict[tuple[nn.Module, int], th.Tensor] = {}
 
     def watch(module: nn.Module, _inputs: Any, output: th.Tensor) -> None:
         units = (output > 0).any(0)
-        # All places of a channel share their weights, and die together
+        # All positions of a channel share their weights, so they die together
         units = units.flatten(1).any(1) if units.dim() == 3 else units.flatten()
         key = (module, len(units))
         alive[key] = alive[key] | units if key in alive else units
@@ -161,7 +145,7 @@ def _watching(relus: list[nn.ReLU]) -> Iterator[dict[tuple[nn.Module, int], th.T
 
 
 def _distribution(policy: Any, sample: PolicySample) -> Any:
-    """``None`` where torch refuses to make one, of numbers that are not finite: the alerts tell of these."""
+    """``None`` if torch rejects non-finite parameters, which the alerts report."""
     observations = obs_as_tensor(sample.observations, policy.device)
     try:
         if sample.memories is not None:
@@ -190,7 +174,7 @@ def _ask_off_policy(policy: Any, sample: PolicySample) -> None:
 
 
 def _largest_probability(distribution: Any) -> float:
-    """Of the actions in a state, on average; where an action has several parts, on average over these too."""
+    """Probability of the most likely action, averaged over states and parts of an action."""
     inner = getattr(distribution, "distributions", None) or distribution.distribution
     means = []
     for part in inner if isinstance(inner, list) else [inner]:
@@ -204,9 +188,9 @@ def _largest_probability(distribution: Any) -> float:
 
 def largest_entropy(space: spaces.Space, masks: np.ndarray | None = None) -> float:
     """
-    :param space: of the actions
-    :param masks: which of them are possible, in each of several states
-    :return: entropy of a policy that is uniform, on average over the states; infinite for continuous actions
+    :param space: the action space
+    :param masks: possible actions in each of several states
+    :return: entropy of a uniform policy, averaged over the states; infinite for continuous actions
     """
     if isinstance(space, spaces.Box):
         return math.inf
@@ -223,15 +207,15 @@ def largest_entropy(space: spaces.Space, masks: np.ndarray | None = None) -> flo
 
 
 def _initial_gaussian(policy: BasePolicy, space: spaces.Box, gaussian: Any) -> dict[str, float]:
-    """Mean and standard deviation of the actions, where the space's middle is 0 and its bounds are -1 and 1."""
+    """Mean and standard deviation of the actions, with the action space scaled to -1 and 1."""
     low, high = (bound.reshape(-1).astype(np.float64) for bound in (space.low, space.high))
     if policy.squash_output:
         low, high = -np.ones_like(low), np.ones_like(high)
-    middle, half_range = (low + high) / 2, (high - low) / 2  # SB3 takes only finite ones
+    middle, half_range = (low + high) / 2, (high - low) / 2  # finite in SB3
     mean = (gaussian.mean.mean(0).cpu().numpy() - middle) / half_range
     std = gaussian.stddev.mean(0).cpu().numpy() / half_range
     return {
-        # The dimension that is farthest off: their mean would hide what is off in two directions
+        # The dimension that is farthest off, because a mean would hide opposite errors
         "policy/initial_action_mean": float(mean[np.argmax(np.abs(mean))]),
         "policy/initial_action_std": float(std.mean()),
     }

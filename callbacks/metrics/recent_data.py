@@ -1,4 +1,4 @@
-"""What an algorithm collected lately, from the buffer of whichever kind it has."""
+"""The latest data that an algorithm collected, from any kind of buffer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["MAX_NUMBERS", "Collected", "Observations", "even_stride", "recent_tr
 
 Observations = np.ndarray | dict[str, np.ndarray]
 
-#: Numbers that a statistic is computed from, at most: more would say the same and cost time
+#: Maximum number of numbers for a statistic; more would cost time and change nothing
 MAX_NUMBERS = 10_000
-#: What is read of a replay buffer: so many transitions and bytes of observations, at most
+#: Maximum number of transitions, and of bytes of observations, read from a replay buffer
 _MAX_TRANSITIONS, _MAX_BYTES = 1000, 2_000_000
 
 
 @dataclass(frozen=True)
 class Collected:
     """
-    :param observations: as the algorithm sees them; by key, where they are of several parts
+    :param observations: as the algorithm sees them
     :param actions: as the buffer has them
-    :param n_axes: axes of these arrays before those of one observation: steps and environments, or only samples
-    :param n_envs: how many environments they come from
+    :param n_axes: axes before those of one observation: steps and environments, or only samples
+    :param n_envs: number of environments they come from
     """
 
     observations: Observations
@@ -36,14 +36,10 @@ class Collected:
 
     @property
     def size(self) -> int:
-        """How many steps of one environment these are."""
+        """Number of steps, counted in single environments."""
         return math.prod(self.actions.shape[: self.n_axes])
 
     def pick(self, indices: np.ndarray) -> Observations:
-        """
-        :param indices: of steps
-        :return: the observations of these
-        """
         if isinstance(self.observations, dict):
             return {key: self._pick(part, indices) for key, part in self.observations.items()}
         return self._pick(self.observations, indices)
@@ -53,10 +49,7 @@ class Collected:
 
 
 def whole_rollout(buffer: RolloutBuffer) -> Collected | None:
-    """
-    :param buffer: a rollout buffer that is complete
-    :return: all of it; ``None`` when it holds nothing, as REINFORCE's where no episode has ended
-    """
+    """All of a complete rollout buffer; ``None`` if it is empty, as REINFORCE's before an episode has ended."""
     if buffer.returns.size == 0:
         return None
     # REINFORCE's buffer holds episodes, one after the other
@@ -64,11 +57,11 @@ def whole_rollout(buffer: RolloutBuffer) -> Collected | None:
 
 
 def recent_transitions(buffer: ReplayBuffer, n_steps: int, vec_normalize: VecNormalize | None) -> Collected | None:
-    """
-    :param buffer: a replay buffer
-    :param n_steps: how many steps of all environments, at most
-    :param vec_normalize: what normalises the observations, which are kept as they were
-    :return: the latest; ``None`` when there are none
+    """The latest transitions in a replay buffer; ``None`` if it is empty.
+
+    :param buffer: has raw observations
+    :param n_steps: maximum number of vectorised steps
+    :param vec_normalize: normalises the observations
     """
     parts: Any = buffer.observations
     arrays = list(parts.values()) if isinstance(parts, dict) else [parts]
@@ -85,11 +78,11 @@ def recent_transitions(buffer: ReplayBuffer, n_steps: int, vec_normalize: VecNor
 
 
 def even_stride(size: int, limit: int, period: int) -> int:
-    """
-    :param size: how many there are
-    :param limit: about how many to take
-    :param period: after so many they are of the same kind: of one environment, or of one feature
-    :return: every how many-th to take, so that all kinds have their share
+    """A stride that picks about ``limit`` of ``size`` items, evenly over all kinds.
+
+    :param size: number of items
+    :param limit: number to pick
+    :param period: items this far apart are of the same kind, such as one environment or one feature
     """
     stride = max(-(-size // limit), 1)
     while math.gcd(stride, period) > 1:
@@ -98,11 +91,6 @@ def even_stride(size: int, limit: int, period: int) -> int:
 
 
 def thinned(array: np.ndarray, period: int, limit: int = MAX_NUMBERS) -> np.ndarray:
-    """
-    :param array: numbers
-    :param period: as for :func:`even_stride`
-    :param limit: how many are left, at most
-    :return: a row of them, as copies of double precision
-    """
+    """At most ``limit`` of the numbers, flat and as float64. ``period`` is that of :func:`even_stride`."""
     flat = array.reshape(-1)
     return flat[:: even_stride(flat.size, limit, period)].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Statistics of what was collected: observations, rewards, returns and values."""
+"""Statistics of collected observations, rewards, returns and values."""
 
 from __future__ import annotations
 
@@ -15,31 +15,23 @@ from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, Collected, thinne
 
 __all__ = ["ObservationStatistics", "RecentRewards", "Summary", "summarize", "value_statistics"]
 
-#: Rewards that are remembered, of all environments together
+#: Maximum number of rewards to remember, over all environments
 _MAX_REWARDS = 32_768
 
 
 class Summary(NamedTuple):
-    """What is said of many numbers."""
-
     mean: float
     std: float
     min: float
     max: float
 
     def named(self, name: str) -> dict[str, float]:
-        """
-        :param name: such as ``env/obs``
-        :return: the four numbers as metrics
-        """
+        """As metrics, with a prefix such as ``env/obs``."""
         return {f"{name}_mean": self.mean, f"{name}_std": self.std, f"{name}_min": self.min, f"{name}_max": self.max}
 
 
 def summarize(numbers: np.ndarray) -> Summary:
-    """
-    :param numbers: a row of at least one
-    """
-    # Several times faster on small arrays than the methods of the same names
+    # Several times faster on small arrays than NumPy's mean, std, min and max
     mean = np.add.reduce(numbers) / numbers.size
     deviations = numbers - mean
     std = math.sqrt(np.dot(deviations, deviations) / numbers.size)
@@ -48,10 +40,8 @@ def summarize(numbers: np.ndarray) -> Summary:
 
 class RecentRewards:
     """
-    The rewards of the latest steps. A rollout buffer's own rewards would mislead: SB3 adds the value of the last state
-    to that of a step which a time limit cuts.
-
-    :param n_envs: number of environments
+    The rewards of the latest steps. Those in a rollout buffer would mislead: at a time limit, SB3 adds the value of the
+    last state to the reward.
     """
 
     def __init__(self, n_envs: int) -> None:
@@ -59,14 +49,11 @@ class RecentRewards:
         self._n_steps = 0
 
     def add(self, rewards: np.ndarray) -> None:
-        """
-        :param rewards: one of each environment
-        """
         self._rewards[self._n_steps % len(self._rewards)] = rewards
         self._n_steps += 1
 
     def take(self) -> np.ndarray:
-        """:return: those since the last time, in a row; of very many, the latest"""
+        """The rewards since the last call; only the latest if there are very many."""
         rewards = self._rewards[: self._n_steps].reshape(-1).astype(np.float64)
         self._n_steps = 0
         return rewards
@@ -75,8 +62,8 @@ class RecentRewards:
 class _Part(NamedTuple):
     """
     :param key: of a Dict observation, or ``None``
-    :param width: numbers in it
-    :param scale: what the policy multiplies them with
+    :param width: how many numbers it has
+    :param scale: factor that the policy applies
     """
 
     key: str | None
@@ -85,12 +72,13 @@ class _Part(NamedTuple):
 
 
 class ObservationStatistics:
-    """
-    Of a Discrete observation the policy sees a one-hot vector, whose mean tells nothing: such parts are left out, and
-    if there are no others, only the histogram tells of them.
+    """Statistics of the numbers in observations.
 
-    :param space: of the observations
-    :param normalize_images: whether the policy divides those of pictures by 255
+    The policy sees Discrete observations as one-hot vectors, whose mean says nothing, so they are left out. If there
+    are no others, there is only the histogram.
+
+    :param space: the observation space
+    :param normalize_images: the policy divides images by 255
     """
 
     def __init__(self, space: spaces.Space, normalize_images: bool) -> None:
@@ -103,10 +91,7 @@ class ObservationStatistics:
         ]
 
     def sample(self, collected: Collected) -> np.ndarray:
-        """
-        :param collected: what was collected
-        :return: the numbers in its observations, or some of them
-        """
+        """Some of the numbers in the observations."""
         samples = list(self._samples(collected))
         return samples[0] if len(samples) == 1 else np.concatenate(samples)
 
@@ -120,19 +105,13 @@ class ObservationStatistics:
             yield numbers
 
     def describe(self, sample: np.ndarray) -> dict[str, float]:
-        """
-        :param sample: what :meth:`sample` gave
-        """
         return summarize(sample).named("env/obs") if self._are_quantities else {}
 
 
 def value_statistics(buffer: RolloutBuffer) -> dict[str, float]:
-    """
-    :param buffer: a rollout buffer that is complete, and not empty
-    :return: of its returns, its values, and how far they are apart
-    """
+    """Statistics of the returns and values in a complete rollout buffer, and of their difference."""
     returns, values = thinned(buffer.returns, buffer.n_envs), thinned(buffer.values, buffer.n_envs)
-    # Advantages as all algorithms mean them, before they normalise: REINFORCE's buffer has none of its own yet
+    # Computed here, because REINFORCE's buffer has no advantages yet
     advantage, value = summarize(returns - values), summarize(values)
     return {
         **advantage.named("rollout/advantage"),

@@ -1,4 +1,4 @@
-"""Lets work that costs time be done only as often as a share of the time allows."""
+"""Limits work to a fraction of the time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["TimeBudget"]
 
 class TimeBudget:
     """
-    :param share: of the time since the budget was made, from 0 to 1
-    :param clock: gives seconds
+    :param share: fraction of the time since the budget was created
+    :param clock: returns seconds
     """
 
     def __init__(self, share: float, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -23,14 +23,14 @@ class TimeBudget:
 
     @property
     def allows(self) -> bool:
-        """Whether the work may be done now, if it takes as long as the last time. The first time, it may."""
+        """Whether there is time for the work, if it takes as long as last time. Always true the first time."""
         if self._spent == 0.0:
             return True
         return self._spent + self._latest <= self._share * (self._clock() - self._start)
 
     @contextmanager
     def spending(self) -> Iterator[None]:
-        """To be entered with the work."""
+        """Enter it around the work."""
         start = self._clock()
         try:
             yield

@@ -1,4 +1,4 @@
-"""How far a training is, how fast, and how long it will take."""
+"""Progress, speed and remaining time of a training."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Callable
 
 __all__ = ["TimeMetrics"]
 
-#: The time left is computed from what a step took in about this share of the steps so far, the latest. The first ones
-#: would mislead: they come before the first update, or before ``learning_starts``.
+#: The remaining time is estimated from about this fraction of the steps, the latest. The first steps would mislead,
+#: because they come before the first update or before ``learning_starts``.
 _RECENT = 0.5
 
 
 class TimeMetrics:
     """
-    The metrics ``time/…`` of one call of ``learn``. Steps that were made before it count as progress, but not as speed.
+    The metrics ``time/…`` of one call of ``learn``. Earlier steps count as progress, but not for the speed.
 
-    :param start: timesteps when it began
-    :param n_envs: how many environments make a step at once
-    :param clock: gives seconds
+    :param start: timesteps at the start of the call
+    :param n_envs: number of environments
+    :param clock: returns seconds
     """
 
     def __init__(self, start: int, n_envs: int, clock: Callable[[], float] = time.perf_counter) -> None:
         self._start, self._n_envs, self._clock = start, n_envs, clock
         self._last_step, self._last_time = start, clock()
-        #: Of a step, on average; the latest count for more
+        #: A running mean that gives more weight to the latest steps
         self._seconds_a_step = 0.0
 
     def measure(self, step: int, total: int, closes_interval: bool) -> dict[str, float]:
         """
-        :param step: timesteps now
+        :param step: current timesteps
         :param total: timesteps at the end of the training
-        :param closes_interval: whether the speed is to be measured, since the last time that it was
+        :param closes_interval: measure the speed since the last time
         """
         metrics: dict[str, float] = {
             "time/vec_steps": self._start // self._n_envs + (step - self._start) // self._n_envs
@@ -47,7 +47,7 @@ class TimeMetrics:
     def _close_interval(self, step: int) -> float:
         now = self._clock()
         seconds, steps = max(now - self._last_time, 1e-9), step - self._last_step
-        # Weighed by steps: a pause, such as an evaluation, is shared by all of them
+        # Weighted by steps, so that a pause such as an evaluation is shared by all of them
         weight = min(steps / (_RECENT * (step - self._start)), 1.0)
         self._seconds_a_step += (seconds / steps - self._seconds_a_step) * weight
         self._last_step, self._last_time = step, now

@@ -1,4 +1,4 @@
-"""What the last update says beside its own metrics: losses as they are weighed, entropy, gradients."""
+"""Statistics of the last update besides its own metrics: scaled losses, entropy, gradient norms."""
 
 from __future__ import annotations
 
@@ -18,17 +18,13 @@ _POLICY_LOSSES = ("train/policy_gradient_loss", "train/policy_loss")
 
 
 def scaled_losses(model: BaseAlgorithm, values: Mapping[str, Any]) -> dict[str, float]:
-    """
-    :param model: whose update it was
-    :param values: what the row has
-    :return: the parts of the loss, each multiplied by its coefficient
-    """
+    """The parts of the loss, each multiplied by its coefficient."""
     policy_loss = next((values[name] for name in _POLICY_LOSSES if name in values), None)
     if policy_loss is None:
         return {}
     metrics = {"train/scaled_policy_loss": float(policy_loss)}
     for part, coefficient in (("value", "vf_coef"), ("entropy", "ent_coef")):
-        # With a schedule, the model has the next update's by now
+        # With a schedule, the model already has the value for the next update
         weight = values.get(f"schedule/{coefficient}", getattr(model, coefficient, None))
         loss = values.get(f"train/{part}_loss")
         if loss is not None and isinstance(weight, (int, float)):
@@ -37,21 +33,15 @@ def scaled_losses(model: BaseAlgorithm, values: Mapping[str, Any]) -> dict[str, 
 
 
 def entropy(values: Mapping[str, Any]) -> dict[str, float]:
-    """
-    :param values: what the row has
-    :return: the policy's entropy, where the update has told it
-    """
+    """The entropy of the policy, if the update logged it."""
     loss = values.get("train/entropy_loss")
     return {} if loss is None else {"policy/entropy": -float(loss)}
 
 
 def gradient_norms(model: BaseAlgorithm, values: Mapping[str, Any]) -> dict[str, float]:
     """
-    Of the last minibatch, and after clipping: that is what an algorithm leaves behind.
-
-    :param model: whose update it was
-    :param values: what the row has
-    :return: the norms, where there was an update and it has not told them itself
+    Gradient norms of the last minibatch after clipping, which is all that the algorithm leaves behind. Empty if there
+    was no update, or if it logged the norms itself.
     """
     if "train/n_updates" not in values or "train/grad_norm_actor" in values:
         return {}
@@ -67,7 +57,7 @@ def gradient_norms(model: BaseAlgorithm, values: Mapping[str, Any]) -> dict[str,
     actor_network = getattr(policy, "actor", None)
     if actor_network is None:
         return {"train/grad_norm_clipped": _norm(policy.parameters())}
-    # The actor's loss goes through the critic, and adds to the gradients that the critic's own loss has left there
+    # The actor's loss flows through the critic and adds to its gradients, so the critic's norm would be wrong
     return {"train/grad_norm_clipped_actor": _norm(actor_network.parameters())}
 
 

@@ -73,7 +73,7 @@ def test_environments_in_numpy_have_infos_too():
 
 
 def test_a_key_that_never_comes_is_told_once_with_those_that_do():
-    with pytest.warns(UserWarning, match=r"had 'speed'.*Numbers that were there: .*falls, feet.left, x\.") as warned:
+    with pytest.warns(UserWarning, match=r"had 'speed'.*It has these numbers: .*falls, feet.left, x\.") as warned:
         rows = rows_of(PPO, make_vec_env(Walker, 2), ["speed", "x"], total=96)
     assert sum("speed" in str(warning.message) for warning in warned) == 1
     assert all("info/x" in row and "info/speed" not in row for row in rows)
