@@ -1,4 +1,4 @@
-"""Actions that are not always the agent's: noisy, random, or those of the step before."""
+"""Wrappers that change the agent's actions: noise, random actions, sticky actions."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["ActionNoise", "StickyActions"]
 
 class ActionNoise(SeededWrapper):
     """
-    Disturbs actions: a Box's by Gaussian noise within its bounds, others by random ones in their place.
+    Disturbs actions: a Box with Gaussian noise within its bounds, other spaces with random actions.
 
     :param env: an environment with Box, Discrete, MultiDiscrete or MultiBinary actions
-    :param std: for a Box: standard deviation of the noise, a number or a list with one for each part of the action
-    :param probability: for the others: that a part is replaced by a random one, the same one among them; a number or a
-        list with one for each part
+    :param std: for a Box: standard deviation of the noise, one number or a list with one per part of the action
+    :param probability: for other spaces: that a part is replaced by a random one (which may be the same); one number or
+        a list with one per part
     """
 
     @checked_keywords
     def __init__(self, env: gym.Env, std: Any = None, probability: Any = None) -> None:
         super().__init__(env, std=std, probability=probability)
         space = env.action_space
-        name, other, written = "probability", "std", probability
+        name, other, raw = "probability", "std", probability
         if isinstance(space, spaces.Box):
-            name, other, written = "std", "probability", std
-        if written is None or (std is not None and probability is not None):
+            name, other, raw = "std", "probability", std
+        if raw is None or (std is not None and probability is not None):
             raise ValueError(f"ActionNoise needs {name}, not {other}, for actions in {space}.")
         at_most = np.inf if name == "std" else 1
-        self._amount = read_parts(name, written, space, _has_noise, _WANTED, at_most)[None]
+        self._amount = read_parts(name, raw, space, _has_noise, _WANTED, at_most)[None]
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         return self.env.step(self._disturb(np.asarray(action)))
@@ -49,7 +49,7 @@ class ActionNoise(SeededWrapper):
         return np.where(replaced, self._draw(space), action).astype(space.dtype)[()]
 
     def _draw(self, space: spaces.Space) -> Any:
-        # Not with space.sample(): its generator is that of the agent's random actions
+        # Not space.sample(), whose generator is for the agent's random actions
         if isinstance(space, spaces.MultiBinary):
             return self._random.integers(2, size=space.shape)
         if isinstance(space, spaces.MultiDiscrete):
@@ -60,12 +60,12 @@ class ActionNoise(SeededWrapper):
 
 class StickyActions(SeededWrapper):
     """
-    Repeats the action of the step before with a probability, whatever the agent does (Machado et al., 2018).
+    Repeats the previous action with some probability, whatever the agent does (Machado et al., 2018).
 
-    For every action space. Unlike Gymnasium's ``StickyAction`` it leaves the environment's random numbers alone.
+    Works for every action space. Unlike Gymnasium's ``StickyAction`` it leaves the environment's random numbers alone.
 
     :param env: the environment
-    :param probability: that an action is not the agent's; the first one of an episode always is
+    :param probability: of repeating; the first action of an episode is always the agent's
     """
 
     @checked_keywords
@@ -81,7 +81,7 @@ class StickyActions(SeededWrapper):
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         sticks = self._random.random() < self._probability
         if not sticks or self._previous is None:
-            # A copy: whoever sent it may use the array again
+            # A copy, since the caller may reuse the array
             self._previous = deepcopy(action)
         return self.env.step(deepcopy(self._previous))
 

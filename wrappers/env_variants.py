@@ -1,4 +1,4 @@
-"""An environment in another one's place: the same with other arguments, or another id with the same spaces."""
+"""An environment that replaces another one: the same with other arguments, or another id with the same spaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _find_spec(raw: Any) -> EnvSpec | None:
     if raw is None or isinstance(raw, EnvSpec):
         return raw
     try:
-        # Not by the process that makes it: one that was started afresh knows no ids but Gymnasium's own
+        # Not in the process that makes it: a new one knows only Gymnasium's own ids
         return gym.spec(raw)
     except (gym.error.Error, AttributeError, TypeError, ImportError) as error:
         raise ValueError(f"is not an id of an environment: {error}") from None
@@ -25,9 +25,9 @@ def _find_spec(raw: Any) -> EnvSpec | None:
 
 class EnvVariant(Options):
     """
-    Arguments go over those of the environment whose place it takes, unless it has another id: then they stand alone.
+    Arguments are added to those of the replaced environment, unless this one has another id.
 
-    :param env: id of another environment than the one whose place it takes
+    :param env: another id
     :param env_kwargs: arguments for its constructor
     """
 
@@ -36,23 +36,23 @@ class EnvVariant(Options):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the environment whose place it takes, unchanged."""
+        """Whether it is the replaced environment itself."""
         return self.env is None and not self.env_kwargs
 
     @property
     def label(self) -> str:
-        """Its id and arguments, in a form that goes into the name of a metric; empty when it is plain."""
+        """Id and arguments as part of a metric's name; empty if it is plain."""
         arguments = [f"{key}={value}" for key, value in self.env_kwargs.items()]
         return ",".join([*([] if self.env is None else [self.env.id]), *arguments])
 
     def make_env(self, base: gym.Env) -> gym.Env:
         """
-        :param base: the environment whose place it takes
-        :raises ValueError: when it can't be made, or has other spaces
+        :param base: the replaced environment
+        :raises ValueError: if it can't be made or has other spaces
         """
         try:
             env = self._make_env(base.spec, base.render_mode)
-        except Exception as error:
+        except Exception as error:  # an environment may raise anything
             raise ValueError(f"it can't be made: {error}") from error
         try:
             check_same_spaces(env, base)
@@ -73,12 +73,8 @@ class EnvVariant(Options):
 
 
 def check_same_spaces(env: gym.Env, base: gym.Env) -> None:
-    """
-    :param env: an environment that takes another one's place
-    :param base: the other one
-    :raises ValueError: when one model can't play both
-    """
+    """:raises ValueError: if one model can't play both"""
     for name in ("observation_space", "action_space"):
         given, expected = getattr(env, name), getattr(base, name)
         if given != expected:
-            raise ValueError(f"its {name} is {given}, and must be {expected}: one model plays in all of them.")
+            raise ValueError(f"its {name} is {given}, but must be {expected}: one model plays in all of them.")

@@ -1,6 +1,6 @@
-"""What an agent remembers and what is hidden from it: previous actions in the observation, masked parts.
+"""Wrappers for memory: previous actions in the observation, hidden parts of it.
 
-Stacked observations need no wrapper of ours: see ``docs/environments.md``.
+To stack observations, no wrapper of ours is needed: see ``docs/environments.md``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["MaskObservation", "PreviousActions"]
 
 class PreviousActions(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """
-    Puts the last actions of the episode into the observation, the latest at the end; zeros where there were none.
+    Adds the last actions of the episode to the observation, the latest last; zeros before the first action.
 
-    Discrete actions are one-hot, so that zeros are no action; those of a Box are as they are.
+    Discrete actions are one-hot, so zeros mean no action.
 
     :param env: the environment
     :param horizon: number of actions
-    :param key: name of a new entry of a Dict. Without it, actions are appended to a vector, and are the entry
+    :param key: name of a new entry of a Dict. Without it, actions are appended to a vector, or become the entry
         "previous_actions" of a Dict. With it, any other observation becomes the entry "observation" of a Dict.
     """
 
@@ -42,8 +42,8 @@ class PreviousActions(gym.Wrapper, gym.utils.RecordConstructorArgs):
             key = key or "previous_actions"
         elif key is None and not (isinstance(space, spaces.Box) and len(space.shape) == 1):
             raise ValueError(
-                f"Actions can be appended to a vector only, and the observation is {space}. Give a key, such as "
-                "previous_actions, to make it a Dict (and the policy MultiInputPolicy)."
+                f"Actions can only be appended to a vector, but the observation is {space}. Set key, such as "
+                "previous_actions, to make it a Dict (with MultiInputPolicy)."
             )
         self._key = key
         vector = None if key is not None else space
@@ -77,31 +77,31 @@ class PreviousActions(gym.Wrapper, gym.utils.RecordConstructorArgs):
             return spaces.Box(low.astype(actions.dtype), high.astype(actions.dtype), dtype=actions.dtype.type)
         entries = dict(space.spaces) if isinstance(space, spaces.Dict) else {"observation": space}
         if self._key in entries:
-            raise ValueError(f"key={self._key!r} is an entry of the observation already, beside {sorted(entries)}.")
+            raise ValueError(f"key={self._key!r} is already an entry of the observation: {sorted(entries)}.")
         return spaces.Dict({**entries, self._key: actions})
 
 
-class MaskObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class MaskObservation(gym.ObservationWrapper, gym.utils.RecordConstructorArgs):
     """
     Hides parts of the observation, such as the velocities.
 
     :param env: the environment
-    :param hide: of a vector: a list of indices and of slices such as "2:4"; of a Dict: a list of its keys, or a dict
+    :param hide: for a vector: a list of indices and slices such as "2:4"; for a Dict: a list of its keys, or a dict
         with indices for each key
-    :param remove: leave the parts out; otherwise they are zeros, and the space stays as it is
+    :param remove: leave the parts out; otherwise they are zeros, and the space stays the same
     """
 
     @checked_keywords
     def __init__(self, env: gym.Env, hide: Any, remove: bool = False) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, hide=hide, remove=remove)
-        gym.Wrapper.__init__(self, env)
+        gym.ObservationWrapper.__init__(self, env)
         self._remove = read_flag("remove", remove)
         parts = parts_of(env.observation_space)
         hidden = {key: _read_mask(indices, parts[key]) for key, indices in _read_keys(hide, parts).items()}
         if not any(key not in hidden or not np.all(hidden[key]) for key in parts):
             raise ValueError(f"hide={hide!r} leaves nothing to see of {env.observation_space}.")
         self._seen = {key: ~mask for key, mask in hidden.items()}
-        # Entries of a Dict of which nothing is left
+        # Entries of a Dict that are left out
         self._gone = {key for key, mask in hidden.items() if self._remove and np.all(mask)}
         changed = {key: self._masked_space(parts[key], seen) for key, seen in self._seen.items()}
         space = spaces_with_parts(env.observation_space, changed)
@@ -109,15 +109,7 @@ class MaskObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
             space = spaces.Dict({key: part for key, part in space.spaces.items() if key not in self._gone})
         self.observation_space = space
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=options)
-        return self._mask(observation), info
-
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._mask(observation), reward, terminated, truncated, info
-
-    def _mask(self, observation: Any) -> Any:
+    def observation(self, observation: Any) -> Any:
         if None in self._seen:
             return self._masked(observation, self._seen[None])
         return {
@@ -132,22 +124,22 @@ class MaskObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
     def _masked_space(self, space: spaces.Space, seen: np.ndarray) -> spaces.Space:
         if not self._remove:
             if not isinstance(space, (spaces.Box, spaces.MultiBinary)):
-                raise ValueError(f"{space} has no zero that could stand for what is hidden: use remove=True.")
+                raise ValueError(f"{space} has no zero to show instead: use remove=True.")
             return with_zero(space)
         if not seen.any():
-            return space  # goes as a whole
+            return space  # is left out
         assert isinstance(space, spaces.Box) and space.dtype is not None
         return spaces.Box(space.low[seen], space.high[seen], dtype=space.dtype.type)
 
 
 def _dtype_of(vector: spaces.Space | None) -> Any:
-    """Of previous actions: that of the vector they are appended to if it can hold any, else float32."""
+    """Previous actions have the dtype of the vector they are appended to if it is a float, else float32."""
     return vector.dtype if vector is not None and np.issubdtype(vector.dtype, np.floating) else np.dtype(np.float32)
 
 
 def _flat_space(action_space: spaces.Space, horizon: int, dtype: np.dtype) -> spaces.Box:
     if not action_space.is_np_flattenable:
-        raise ValueError(f"Actions in {action_space} can't be written as a vector.")
+        raise ValueError(f"Actions in {action_space} can't be flattened into a vector.")
     flat = with_zero(spaces.flatten_space(action_space))
     assert isinstance(flat, spaces.Box)
     low, high = (np.tile(bound, horizon).astype(dtype) for bound in (flat.low, flat.high))
@@ -155,16 +147,15 @@ def _flat_space(action_space: spaces.Space, horizon: int, dtype: np.dtype) -> sp
 
 
 def _read_keys(hide: Any, parts: Mapping[str | None, spaces.Space]) -> dict[str | None, Any]:
-    """What is hidden of each part, as it is written."""
     if None in parts:
         if isinstance(hide, Mapping):
-            raise ValueError(f"hide={hide!r} names the entries of a Dict, and the observation is {parts[None]}.")
+            raise ValueError(f"hide={hide!r} names the entries of a Dict, but the observation is {parts[None]}.")
         return {None: hide}
-    written = dict(hide) if isinstance(hide, Mapping) else {key: ":" for key in _as_list(hide)}
-    for key in written:
+    raw = dict(hide) if isinstance(hide, Mapping) else {key: ":" for key in _as_list(hide)}
+    for key in raw:
         if key not in parts:
             raise ValueError(f"hide: the observation has no entry {key!r}: {nearest(str(key), [*map(str, parts)])}")
-    return written
+    return raw
 
 
 def _read_mask(indices: Any, space: spaces.Space) -> np.ndarray:
@@ -172,14 +163,14 @@ def _read_mask(indices: Any, space: spaces.Space) -> np.ndarray:
     if indices == ":":
         return np.ones(space.shape or (), dtype=bool)
     if not isinstance(space, spaces.Box) or len(space.shape) != 1:
-        raise ValueError(f"hide={indices!r} are indices of a vector, and this is {space}.")
+        raise ValueError(f"hide={indices!r} are indices of a vector, but this is {space}.")
     mask = np.zeros(space.shape, dtype=bool)
     for index in _as_list(indices):
         try:
             mask[_read_index(index, len(mask))] = True
         except (IndexError, TypeError, ValueError):
             raise ValueError(
-                f'hide: {index!r} is no index of a vector of {space.shape[0]} numbers, nor a slice such as "2:4".'
+                f'hide: {index!r} is not an index of a vector of {space.shape[0]} numbers, nor a slice such as "2:4".'
             ) from None
     if not mask.any():
         raise ValueError(f"hide={indices!r} hides nothing of {space}.")
@@ -197,5 +188,5 @@ def _read_index(index: Any, size: int) -> int | slice:
     return int(index)
 
 
-def _as_list(written: Any) -> list[Any]:
-    return list(written) if isinstance(written, (list, tuple)) else [written]
+def _as_list(raw: Any) -> list[Any]:
+    return list(raw) if isinstance(raw, (list, tuple)) else [raw]

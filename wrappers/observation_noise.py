@@ -1,4 +1,4 @@
-"""Observations that are worse than the environment's: noisy, with parts missing, or late."""
+"""Wrappers that make observations worse: noise, missing parts, delays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sb3_ext.wrappers.parameters import checked_keywords, parts_of, read_parts, 
 
 __all__ = ["ObservationDelay", "ObservationDropout", "ObservationNoise"]
 
-#: A number for all parts, a list with one for each number of a vector, or a dict of both for a Dict
+#: A number for all parts, a list with one per number of a vector, or a dict of both for a Dict
 Numbers = Any
 
 
@@ -26,10 +26,10 @@ class ObservationNoise(SeededWrapper):
     """
     Adds Gaussian noise to observations.
 
-    :param env: an environment whose observation is a Box of floats, or a Dict with some
-    :param std: standard deviation: a number, a list with one for each number of a vector, or a dict that says it for
-        some entries of a Dict
-    :param clip: keep observations within the bounds of their space; otherwise noisy parts have no bounds any more
+    :param env: an environment with a Box of floats, or a Dict with some
+    :param std: standard deviation: one number, a list with one per number of a vector, or a dict for some entries of a
+        Dict
+    :param clip: keep observations within the bounds of their space; otherwise noisy parts become unbounded
     """
 
     @checked_keywords
@@ -52,7 +52,7 @@ class ObservationNoise(SeededWrapper):
 
     def _add_noise(self, key: str | None, value: np.ndarray) -> np.ndarray:
         noisy = value + self._std[key] * self._random.standard_normal(value.shape)
-        # Clipped after rounding to its type, which may lead out of the bounds again
+        # Rounding to the dtype may leave the bounds, so clip afterwards
         noisy = noisy.astype(value.dtype)
         space = self._spaces[key]
         return np.clip(noisy, space.low, space.high) if self._clip else noisy  # type: ignore[attr-defined]
@@ -60,20 +60,20 @@ class ObservationNoise(SeededWrapper):
 
 class ObservationDropout(SeededWrapper):
     """
-    Hides parts of observations at random: each number of a vector, each entry of a Dict, a discrete one as a whole.
+    Hides parts of observations at random: single numbers of a vector, or a discrete observation as a whole.
 
     :param env: the environment
-    :param probability: that a part is hidden: a number, a list with one for each number of a vector, or a dict that
-        says it for some entries of a Dict
-    :param fill: what is seen in its place: "zero", or "last" for the value that was seen before; the first observation
-        of an episode is then complete
+    :param probability: of hiding a part: one number, a list with one per number of a vector, or a dict for some entries
+        of a Dict
+    :param fill: what to show instead: "zero", or "last" for the last value shown; the first observation of an episode
+        is complete then
     """
 
     @checked_keywords
     def __init__(self, env: gym.Env, probability: Numbers, fill: str = "zero") -> None:
         super().__init__(env, probability=probability, fill=fill)
         check_choice("fill", fill, ("zero", "last"))
-        # In a Discrete space 0 is a state like others, which would not be hidden but a wrong one
+        # In a Discrete space 0 is a state like any other: a wrong one rather than a hidden one
         kinds = (spaces.Box, spaces.MultiBinary)
         wanted = "Box and MultiBinary, Discrete and MultiDiscrete too with fill='last'"
         if fill == "last":
@@ -102,16 +102,16 @@ class ObservationDropout(SeededWrapper):
         hidden = self._random.random(value.shape) < self._probability[key]
         instead = np.zeros_like(value) if self._fill == "zero" else self._seen.get(key, value)
         self._seen[key] = np.where(hidden, instead, value)
-        return self._seen[key].copy()[()]  # a number, not an array, of a Discrete observation
+        return self._seen[key].copy()[()]  # for Discrete a number, not an array
 
 
 class ObservationDelay(DelayObservation):
     """
-    Gives observations some steps late. The first one is repeated until the second is due, where Gymnasium's class gives
-    zeros, which may be a state like others.
+    Delays observations by some steps. Repeats the first one until the second is due, while Gymnasium's class shows
+    zeros, which may be a valid state.
 
     :param env: the environment
-    :param delay: how many steps late
+    :param delay: number of steps
     """
 
     @checked_keywords
@@ -125,10 +125,7 @@ class ObservationDelay(DelayObservation):
 
 
 def with_zero(space: spaces.Space) -> spaces.Space:
-    """
-    :param space: a space
-    :return: the same for all but a Box without 0: its bounds are made wide enough
-    """
+    """A Box without 0 gets wider bounds; other spaces stay the same."""
     if not isinstance(space, spaces.Box) or (np.all(space.low <= 0) and np.all(space.high >= 0)):
         return space
     return spaces.Box(np.minimum(space.low, 0), np.maximum(space.high, 0), dtype=space.dtype.type)

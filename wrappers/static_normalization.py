@@ -1,4 +1,4 @@
-"""Observations scaled to [-1, 1] from bounds that are known before training."""
+"""Scales observations to [-1, 1] with bounds known before training."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from sb3_ext.common.names import nearest
 
 __all__ = ["ScaleObservations", "is_vector"]
 
-#: Bounds of one Box as they can be written: for all of its parts, for each, or for some by their index
+#: Bounds of a Box: for all of its parts, for each, or for some by index
 Bounds = float | Sequence[float | None] | Mapping[int, float] | None
 
-#: A bound beyond this says no more than infinity does; some environments write the largest float instead
+#: A bound beyond this means infinity: some environments use the largest float instead
 _UNBOUNDED = 1e10
-#: How much is played to suggest bounds
+#: Played to suggest bounds
 _N_EPISODES, _N_STEPS = 5, 2000
 
 
 class ScaleObservations(gym.ObservationWrapper, gym.utils.RecordConstructorArgs):
     """
-    Scales Box observations from their bounds to [-1, 1]. Unlike ``VecNormalize`` it has no statistics to save, to load
-    or to keep in step with a model.
+    Scales Box observations from their bounds to [-1, 1]. Unlike ``VecNormalize`` it has no statistics to save or load.
 
-    Bounds are those of the observation space unless they are given: as one number, as a list with an entry for each
-    part (``None`` keeps the space's own), or for some parts by index, such as ``{1: -3.0, 3: -4.0}``. For Dict
-    observations they are given by key, and what is no vector (images, Discrete numbers) is handed on as it is.
+    The bounds are those of the observation space unless given: as one number, as a list with one entry per part
+    (``None`` keeps the space's own), or for some parts by index, such as ``{1: -3.0, 3: -4.0}``. For Dict observations
+    they are given by key; entries that are not vectors (images, Discrete numbers) stay the same.
 
     :param env: the environment
     :param low: what becomes -1
     :param high: what becomes 1
-    :param clip: cut off what lies beyond the bounds; otherwise it is scaled like the rest, and the new space has no
-        bounds where they were given
+    :param clip: cut off values beyond the bounds; otherwise they are scaled like the rest, and the new space is
+        unbounded where bounds were given
     """
 
     def __init__(self, env: gym.Env, low: Any = None, high: Any = None, clip: bool = True) -> None:
@@ -83,32 +82,32 @@ class ScaleObservations(gym.ObservationWrapper, gym.utils.RecordConstructorArgs)
             raise ValueError(self._say_unbounded(unbounded, space, key))
         for index in _indices(lows > highs):
             raise ValueError(
-                f"ScaleObservations: low={lows[index]:g} is above high={highs[index]:g} at {_written(index)}."
+                f"ScaleObservations: low={lows[index]:g} is above high={highs[index]:g} at {_index_text(index)}."
             )
         return _Scale(space, lows, highs, self._clip)
 
     def _say_unbounded(self, unbounded: np.ndarray, space: spaces.Box, key: str | None) -> str:
         indices = _indices(unbounded)
-        parts = ", ".join(_written(index) for index in indices)
+        parts = ", ".join(_index_text(index) for index in indices)
         of_key = "" if key is None else f" of {key!r}"
         text = f"ScaleObservations needs low and high for {parts}{of_key}, without bounds in {space}."
         try:
             seen = np.moveaxis(self._play(key), 0, -1)
-        except Exception:  # the suggestion is not worth an error that hides this one
+        except Exception:  # an environment may raise anything, and the error below matters more than the suggestion
             return text
         ranges = ", ".join(f"{seen[index].min():.2g} to {seen[index].max():.2g}" for index in indices)
-        text += f" In {_N_EPISODES} random episodes they were {ranges}."
+        text += f" In {_N_EPISODES} random episodes they ranged from {ranges}."
         if unbounded.ndim != 1:
             return text
-        # Random play seldom sees the extremes
+        # Random play rarely sees the extremes
         high: dict[Any, Any] = {index[0]: float(f"{2 * np.abs(seen[index]).max():.2g}") for index in indices}
         low: dict[Any, Any] = {index: -bound for index, bound in high.items()}
         if key is not None:
             low, high = {key: low}, {key: high}
-        return f"{text} With room for twice as much: low: {low}, high: {high}."
+        return f"{text} With twice that range: low: {low}, high: {high}."
 
     def _play(self, key: str | None) -> np.ndarray:
-        """A few random episodes; the environment is of no more use, since its wrapper was not made."""
+        """A few random episodes. The environment is not used afterwards, since its wrapper failed."""
         self.env.action_space.seed(0)
         observations: list[np.ndarray] = []
         for episode in range(_N_EPISODES):
@@ -122,13 +121,6 @@ class ScaleObservations(gym.ObservationWrapper, gym.utils.RecordConstructorArgs)
 
 
 class _Scale:
-    """
-    :param space: what is scaled
-    :param low: what becomes -1
-    :param high: what becomes 1
-    :param clip: cut off the rest
-    """
-
     def __init__(self, space: spaces.Box, low: np.ndarray, high: np.ndarray, clip: bool) -> None:
         self._centre = (low + high) / 2
         half = (high - low) / 2
@@ -147,42 +139,34 @@ class _Scale:
 
 
 def is_vector(space: spaces.Space) -> TypeGuard[spaces.Box]:
-    """
-    :param space: an observation space, or a part of one
-    :return: whether it has numbers that a network sees as they are
-    """
+    """Whether a network sees its numbers as they are."""
     return isinstance(space, spaces.Box) and not is_image_space(space, check_channels=False)
 
 
-def _read_bounds(name: str, written: Bounds, own: np.ndarray) -> np.ndarray:
-    """
-    :param name: ``low`` or ``high``, for errors
-    :param written: what was given
-    :param own: the bounds of the space
-    """
+def _read_bounds(name: str, raw: Bounds, own: np.ndarray) -> np.ndarray:
     bounds = own.astype(np.float64)
-    if written is None:
+    if raw is None:
         return bounds
-    if isinstance(written, Mapping):
-        for index, value in written.items():
+    if isinstance(raw, Mapping):
+        for index, value in raw.items():
             if own.ndim != 1 or isinstance(index, bool) or index not in range(len(own)):
                 raise ValueError(f"{name} has no part {index!r}: parts of an observation {own.shape} are 0, 1, …")
             bounds[index] = read_number(f"{name}[{index}]", value)
         return bounds
-    if isinstance(written, (list, tuple, np.ndarray)):
-        entries = np.asarray(written, dtype=object)
+    if isinstance(raw, (list, tuple, np.ndarray)):
+        entries = np.asarray(raw, dtype=object)
         if entries.shape != own.shape:
             raise ValueError(f"{name} has entries for {entries.shape}, but the observation is {own.shape}.")
         for place, value in np.ndenumerate(entries):
             if value is not None:
-                bounds[place] = read_number(f"{name}[{_written(place)}]", value)
+                bounds[place] = read_number(f"{name}[{_index_text(place)}]", value)
         return bounds
-    return np.full_like(bounds, read_number(name, written))
+    return np.full_like(bounds, read_number(name, raw))
 
 
 def _indices(mask: np.ndarray) -> list[tuple[int, ...]]:
     return [tuple(int(i) for i in index) for index in np.argwhere(mask)]
 
 
-def _written(index: tuple[int, ...]) -> str:
+def _index_text(index: tuple[int, ...]) -> str:
     return ", ".join(str(i) for i in index)

@@ -1,4 +1,4 @@
-"""How long episodes are, and how long an action lasts."""
+"""The length of episodes, and how long an action lasts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sb3_ext.wrappers.parameters import checked_keywords
 
 __all__ = ["FrameSkip", "time_limit"]
 
-#: Gymnasium's class, also where RL Zoo has put its subclass in its place
+#: Gymnasium's class, even if RL Zoo has replaced it with a subclass
 _TimeLimit: type[gym.Wrapper] = next(
     cls for cls in gym.wrappers.TimeLimit.__mro__ if cls.__module__.startswith("gymnasium.")
 )
@@ -23,14 +23,14 @@ _TimeLimit: type[gym.Wrapper] = next(
 @checked_keywords
 def time_limit(env: gym.Env, max_episode_steps: int) -> gym.Env:
     """
-    Truncate episodes after a number of the environment's steps, below a Monitor, which so reports these episodes.
+    Truncate episodes after a number of the environment's steps, below a Monitor, so that it reports these episodes.
 
-    The limit takes the place of those that are there, as ``gym.make`` puts one, so that it can be longer than them too.
-    One that the environment keeps by itself stays.
+    Replaces existing limits, such as that of ``gym.make``, so it can also be longer. A limit inside the environment
+    stays.
 
     :param env: the environment
     :param max_episode_steps: number of steps
-    :return: the environment, changed in place when it has a Monitor
+    :return: the environment, changed in place if it has a Monitor
     """
     limit = read_whole("max_episode_steps", max_episode_steps, at_least=1)
     while isinstance(env, _TimeLimit):
@@ -38,20 +38,21 @@ def time_limit(env: gym.Env, max_episode_steps: int) -> gym.Env:
     for layer in wrappers_of(env):
         while isinstance(layer.env, _TimeLimit):
             layer.env = layer.env.env
-        # Made with the limit that is gone
+        # It contains the old limit
         layer._cached_spec = None
     return insert_below_monitor(env, lambda inner: gym.wrappers.TimeLimit(inner, limit))
 
 
 class FrameSkip(SeededWrapper):
     """
-    Repeats each action for some steps of the environment, and gives their summed rewards and the last observation.
+    Repeats each action for some steps of the environment, and returns the sum of their rewards and the last
+    observation.
 
-    The end of an episode ends it too. A Monitor below sees every step: the score is right, and the length is that of
-    the environment.
+    An episode may end in between. A Monitor below sees every step: the score is right, and the length counts the
+    environment's steps.
 
     :param env: the environment
-    :param skip: number of steps; a list of two for a random number from the first to the second, both among them
+    :param skip: number of steps; a list of two for a random number between them, both included
     """
 
     @checked_keywords
@@ -59,10 +60,10 @@ class FrameSkip(SeededWrapper):
         super().__init__(env, skip=skip)
         bounds = skip if isinstance(skip, (list, tuple)) else [skip, skip]
         if len(bounds) != 2:
-            raise ValueError(f"skip={skip!r} must be a number of steps, or a list of two: the least and the most.")
+            raise ValueError(f"skip={skip!r} must be a number of steps, or a list of two: lowest and highest.")
         self._least, self._most = (read_whole("skip", bound, at_least=1) for bound in bounds)
         if self._least > self._most:
-            raise ValueError(f"skip={skip!r}: the least number of steps comes first.")
+            raise ValueError(f"skip={skip!r}: the lower number comes first.")
         _warn_double_skip(env)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -85,6 +86,6 @@ def _warn_double_skip(env: gym.Env) -> None:
     if own_skip != 1 or below:
         who = below[0] if below else f"{spec.id} (frameskip={own_skip})" if spec else ""
         warnings.warn(
-            f"{who} skips frames and FrameSkip skips again, so that their numbers multiply: keep one of them.",
+            f"{who} skips frames and FrameSkip skips again, so their numbers multiply: keep one of them.",
             stacklevel=3,
         )

@@ -24,7 +24,7 @@ _WRAPPER_DEFAULTS = {
     for name, parameter in inspect.signature(AtariWrapper).parameters.items()
     if parameter.default is not parameter.empty
 }
-# Keywords of ale-py's AtariEnv whose only value here is the one that gives AtariWrapper its frames
+#: Keywords of ale-py's AtariEnv, and the values with which AtariWrapper gets the frames it needs
 _FIXED_KWARGS: dict[str, tuple[Any, ...]] = {
     "frameskip": (1,),
     "obs_type": ("rgb",),
@@ -35,12 +35,11 @@ _FIXED_KWARGS: dict[str, tuple[Any, ...]] = {
     "sound_obs": (False,),
 }
 _USED_KWARGS = ("game", "repeat_action_probability", "full_action_space", "max_num_frames_per_episode")
-# A game that never ends: about 200 days of play
 _NO_LIMIT = 2**30
 
 
 class _Unsupported(Exception):
-    """Its message is the reason, in one sentence."""
+    """Its message is the reason, as a sentence."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +47,14 @@ class AtariSettings:
     """
     A game and its preprocessing, in the terms of ale-py's ``AtariEnv`` and SB3's ``AtariWrapper``.
 
-    :param spec: Gymnasium's specification of the environment, with the keywords it is made with
-    :param game: ale-py's name of the game, such as ``space_invaders``
-    :param repeat_action_probability: how probably each frame repeats the action of the frame before (sticky actions)
+    :param spec: with the keywords it is made with
+    :param game: ale-py's name, such as ``space_invaders``
+    :param repeat_action_probability: of sticky actions, per frame
     :param full_action_space: all 18 actions instead of those that the game uses
     :param max_frames: frames after which a game is truncated
-    :param noop_max: a game starts after a random number of no-op frames below this one
-    :param frame_skip: frames that an action lasts
-    :param screen_size: height and width of an observation
-    :param terminal_on_life_loss: whether an episode of the agent ends with each life
-    :param clip_reward: whether the agent gets the sign of the reward
-    :param frame_stack: number of frames in an observation
+    :param noop_max: a game starts with a random number of no-op frames below this
+    :param terminal_on_life_loss: an episode ends with each life
+    :param clip_reward: the agent gets the sign of the reward
     """
 
     spec: EnvSpec
@@ -85,14 +81,10 @@ def native_atari_settings(
     monitor_kwargs: Mapping[str, Any] | None = None,
 ) -> AtariSettings | str:
     """
-    :param env_id: the environment's id
-    :param env_kwargs: keyword arguments for ``gym.make``
-    :param env_wrapper: ``env_wrapper`` as a config has it: a name or a class, a dict of one with its keyword arguments,
-        or a list of one of these
-    :param frame_stack: ``frame_stack`` as a config has it
-    :param vec_env_wrapper: ``vec_env_wrapper`` as a config has it
-    :param normalize: ``normalize`` as a config has it, or RL Zoo's ``normalize_kwargs``
-    :param monitor_kwargs: keyword arguments for SB3's ``Monitor``
+    The arguments are those of RL Zoo's config, unparsed.
+
+    :param env_wrapper: a name or a class, a dict of one with its keyword arguments, or a list of one of these
+    :param normalize: the config's value, or RL Zoo's ``normalize_kwargs``
     :return: the settings of an equal native environment, or a sentence that says why there is none
     """
     try:
@@ -123,19 +115,19 @@ def _atari_spec(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvSpec:
     for name in env_kwargs:
         if name not in _FIXED_KWARGS and name not in _USED_KWARGS[1:]:
             known = [*_FIXED_KWARGS, *_USED_KWARGS[1:]]
-            raise _Unsupported(f"env_kwargs has {name!r}, which is not known: {nearest(name, known)}")
+            raise _Unsupported(f"env_kwargs has no {name!r}: {nearest(name, known)}")
     spec = copy.copy(spec)  # the registry's own
     spec.kwargs = {**spec.kwargs, **env_kwargs}
     for name, allowed in _FIXED_KWARGS.items():
         value = spec.kwargs.get(name, allowed[0])
         if value not in allowed:
             hint = f": use {spec.name}-v5, or env_kwargs frameskip: 1" if name == "frameskip" else ""
-            raise _Unsupported(f"{env_id} has {name}={value!r}, and only {allowed[0]!r} is possible{hint}.")
+            raise _Unsupported(f"{env_id} has {name}={value!r}, but the native version needs {allowed[0]!r}{hint}.")
     return spec
 
 
 def _wrapper_kwargs(env_wrapper: Any) -> dict[str, Any]:
-    """AtariWrapper's keyword arguments, with its defaults."""
+    """AtariWrapper's keyword arguments, defaults included."""
     wrappers = env_wrapper if isinstance(env_wrapper, list) else [env_wrapper]
     if env_wrapper is None or len(wrappers) != 1:
         raise _Unsupported(f"env_wrapper={env_wrapper!r} is not {_WRAPPER_NAME} alone.")
@@ -188,7 +180,7 @@ def _normalizes_observations(normalize: Any) -> bool:
 
 def _whole_number(name: str, value: Any, minimum: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise _Unsupported(f"{name}={value!r} is not a whole number from {minimum} on.")
+        raise _Unsupported(f"{name}={value!r} is not a whole number of at least {minimum}.")
     return int(value)
 
 

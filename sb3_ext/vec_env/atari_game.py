@@ -2,7 +2,7 @@
 
 ``AtariVectorEnv`` alone can't do what SB3's wrappers do: with ``episodic_life`` it starts a new game at every lost
 life, with ``life_loss_info`` nobody presses FIRE for the next life, and a batch can't give a single game an extra step.
-So each game has an ``AtariVectorEnv`` of its own, with one C++ thread, and takes the wrappers' extra steps itself.
+So each game has its own ``AtariVectorEnv`` with one C++ thread, and takes the wrappers' extra steps itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["AtariGame", "Frame", "Moves", "Transition", "screen_dims"]
 
 _NOOP, _FIRE, _AFTER_FIRE = 0, 1, 2
 _NEW_GAME = -1
-# The C++ side would cut the frame at a time limit short, and doesn't count no-ops: limits are kept here
+# The C++ side would cut the frame short at a time limit, and doesn't count no-ops: limits are kept here
 _NO_LIMIT = 2**30
 
 
@@ -37,7 +37,7 @@ class Frame(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """A step of the agent; ``first_image`` opens the next episode when the step ends one."""
+    """A step of the agent; ``first_image`` opens the next episode if the step ends one."""
 
     reward: int
     done: bool
@@ -46,17 +46,16 @@ class Transition(NamedTuple):
     info: dict[str, Any]
 
 
-# Yields the actions to be sent to the emulator, and gets the frame after each
+#: Yields actions for the emulator, and gets the frame after each
 Moves = Generator[int, Frame, Transition]
 _Hidden = Generator[int, Frame, Frame]
 
 
 class AtariGame:
     """
-    :param settings: the game and its preprocessing
-    :param screen: height and width of the emulator's screen to reduce frames exactly as SB3's ``WarpFrame`` does;
-        without it the C++ side does it, see :class:`~sb3_ext.vec_env.native_atari.NativeAtariVecEnv`
-    :param monitor_file: where to write finished games, in the format of SB3's ``Monitor``
+    :param screen: the screen's height and width, to reduce frames exactly as SB3's ``WarpFrame`` does; without it the
+        C++ side does it, see :class:`~sb3_ext.vec_env.native_atari.NativeAtariVecEnv`
+    :param monitor_file: finished games are written here, in the format of SB3's ``Monitor``
     """
 
     def __init__(
@@ -68,8 +67,8 @@ class AtariGame:
         self.actions: list[str] = [action.name for action in self._emulator.ale.get_action_set()]
         if self.actions[0] != "NOOP" or "FIRE" in self.actions[2:]:
             raise ValueError(
-                f"{settings.game} has the actions {', '.join(self.actions)}, and AtariWrapper needs NOOP as the first "
-                "and FIRE as the second: use full_action_space."
+                f"{settings.game} has the actions {', '.join(self.actions)}, but AtariWrapper needs NOOP first and "
+                "FIRE second: use full_action_space."
             )
         self.screen: np.ndarray | None = None
         self.lives = 0
@@ -91,7 +90,7 @@ class AtariGame:
             self._emulator.send(np.array([action]))
 
     def receive(self) -> Frame:
-        """Wait for the frame after the action that was sent."""
+        """Wait for the frame after the action."""
         if self._starts_anew:
             return self._new_game()
         observations, rewards, terminated, _, infos = self._emulator.recv()
@@ -99,9 +98,9 @@ class AtariGame:
 
     def start(self, seed: int | None) -> _Hidden:
         """
-        Start a new game at once; a game that is going on is dropped.
+        Start a new game; one that is running is dropped.
 
-        :param seed: seed of the no-ops and of the sticky actions, at most 31 bits; None lets both go on
+        :param seed: of the no-ops and sticky actions, at most 31 bits; ``None`` lets both go on
         :return: the moves up to the first observation
         """
         frame = self._new_game(seed)
@@ -109,10 +108,7 @@ class AtariGame:
         return self._press_fire(frame)
 
     def step(self, action: int) -> Moves:
-        """
-        :param action: the agent's action
-        :return: the moves up to the next observation of the agent, be it of the same episode or of the next
-        """
+        """The moves up to the agent's next observation, in the same episode or the next."""
         self._finished = None
         frame = yield from self._act(action)
         done = self._is_over or self._life_lost
@@ -126,7 +122,7 @@ class AtariGame:
         return Transition(frame.reward, done, frame.image, first, frame.info)
 
     def restart(self) -> None:
-        """Leave the emulator with what it may still be doing, and take a new one, which needs a seed."""
+        """Abandon the emulator, whatever it is doing, for a new one, which needs a seed."""
         self._emulator = self._new_emulator()
 
     def close(self) -> None:
@@ -166,18 +162,18 @@ class AtariGame:
         return frame
 
     def _next_life(self, frame: Frame) -> _Hidden:
-        """The moves of SB3's ``EpisodicLifeEnv``: a no-op after a lost life, a new game after the end of one."""
+        """SB3's ``EpisodicLifeEnv``: a no-op after a lost life, a new game after the end of one."""
         if not self._is_over:
             frame = yield from self._act(_NOOP)
             if not self._is_over:
                 return frame
-        # After a game over the emulator takes any action as the start of a new game, in its own thread
+        # After a game over, any action starts a new game, in the emulator's own thread
         frame = yield _NOOP if frame.terminated else _NEW_GAME
         self._begin(frame)
         return frame
 
     def _press_fire(self, frame: Frame) -> _Hidden:
-        """The moves of SB3's ``FireResetEnv``, in games that have the button."""
+        """SB3's ``FireResetEnv``, in games with the button."""
         if "FIRE" in self.actions:
             for action in (_FIRE, _AFTER_FIRE):
                 frame = yield from self._act(action)
@@ -200,7 +196,7 @@ class AtariGame:
         episode = {"r": float(self._score), "l": length, "t": round(time.time() - self._t_start, 6)}
         if self._writer is not None:
             self._writer.write_row(episode)
-        # A game of a few frames can end in the hidden moves after another one: the agent's own comes first
+        # A very short game can end in the hidden moves after another one: the agent's own comes first
         self._finished = self._finished or episode
 
     def _image(self, observations: np.ndarray) -> np.ndarray:
@@ -213,10 +209,7 @@ class AtariGame:
 
 
 def screen_dims(game: str) -> tuple[int, int]:
-    """
-    :param game: ale-py's name of a game
-    :return: height and width of its screen
-    """
+    """Height and width of a game's screen."""
     ALEInterface.setLoggerMode(LoggerMode.Error)
     emulator = ALEInterface()
     rom = roms.get_rom_path(game)

@@ -1,7 +1,7 @@
-"""CartPole-v1 in NumPy: all copies in one step of arrays, behind SB3's ``VecEnv``.
+"""CartPole-v1 in NumPy: all copies in one array step, behind SB3's ``VecEnv``.
 
-Gymnasium's own vectorised CartPole gives the constants, the spaces, the random numbers and the pictures. Its ``step``
-is not used: it resets a step later than SB3 expects, and takes about twice as long.
+Gymnasium's vectorised CartPole provides the constants, spaces, random numbers and pictures. Its ``step`` is not used:
+it resets one step later than SB3 expects, and takes about twice as long.
 """
 
 from __future__ import annotations
@@ -28,11 +28,7 @@ _ENV_ID = "CartPole-v1"
 
 
 class _Constants:
-    """
-    What the equations of motion multiply with, as arrays: NumPy takes half as long with them as with Python's numbers.
-
-    :param env: whose attributes they follow from
-    """
+    """Factors of the equations of motion, as arrays: NumPy is twice as fast with them as with Python's numbers."""
 
     def __init__(self, env: CartPoleVectorEnv) -> None:
         self.forces = np.array([-env.force_mag, env.force_mag])
@@ -50,9 +46,9 @@ class _Constants:
 
 class CartPoleVecEnv(VecEnv):
     """
-    Equals ``DummyVecEnv`` with ``Monitor``-wrapped copies of CartPole-v1 but for two things: one random generator
-    serves all copies (the same seed gives the same episodes, other ones than there), and the info of a step that does
-    not end an episode is empty.
+    Equals ``DummyVecEnv`` with ``Monitor``-wrapped copies of CartPole-v1, except that one random generator serves all
+    copies (the same seed gives the same episodes, but not those of ``DummyVecEnv``), and that the info of a step within
+    an episode is empty.
 
     :param n_envs: number of copies
     :param max_episode_steps: time limit
@@ -97,9 +93,9 @@ class CartPoleVecEnv(VecEnv):
         options = self._options[0]
         if any(other != options for other in self._options):
             raise ValueError(f"All copies of CartPoleVecEnv are reset with the same options, not {self._options}.")
-        # The generator's only seed; the others in the list follow from it.
+        # One generator, so one seed; the others follow from it
         observations, _ = self._env.reset(seed=self._seeds[0], options=options or None)
-        # As in DummyVecEnv, options hold for this reset and not for those at the end of episodes.
+        # As in DummyVecEnv, options are for this reset and not for those at the end of episodes
         self._env.low, self._env.high = self._reset_bounds
         self.reset_infos = [{} for _ in range(self.num_envs)]
         self._reset_seeds()
@@ -108,9 +104,9 @@ class CartPoleVecEnv(VecEnv):
 
     def step_async(self, actions: np.ndarray) -> None:
         actions = np.asarray(actions)
-        # The bits of all actions together are 0 or 1 exactly when each action is.
+        # The bitwise or is 0 or 1 exactly if each action is
         if actions.shape != (self.num_envs,) or not 0 <= np.bitwise_or.reduce(actions) <= 1:
-            raise ValueError(f"actions={actions!r} must be {self.num_envs} numbers, each of them 0 or 1.")
+            raise ValueError(f"actions={actions!r} must be {self.num_envs} numbers, each 0 or 1.")
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
@@ -130,8 +126,8 @@ class CartPoleVecEnv(VecEnv):
 
     def _move(self) -> None:
         """
-        Gymnasium's equations of motion, in place. The order of operations is Gymnasium's too: a pole is unstable, and
-        another order would end in another episode after some hundred steps.
+        Gymnasium's equations of motion, in place and in Gymnasium's order of operations: a pole is unstable, and
+        another order would lead to another episode after some hundred steps.
         """
         state: Any = self._env.state
         c = self._constants
@@ -151,11 +147,7 @@ class CartPoleVecEnv(VecEnv):
             positions += c.tau * velocities
 
     def _end_episodes(self, ended: np.ndarray, terminated: np.ndarray, infos: list[dict[str, Any]]) -> None:
-        """
-        :param ended: indices of the copies whose episode is over; they are reset
-        :param terminated: which of all copies have fallen
-        :param infos: written to
-        """
+        """Write the infos of ended episodes, and reset their copies."""
         env = self._env
         state: Any = env.state
         seconds = round(time.time() - self._t_start, 6)
@@ -189,20 +181,12 @@ class CartPoleVecEnv(VecEnv):
         wanted = list(self._get_indices(indices))
         if attr_name == "state" and self._env.state is not None:
             return [self._env.state[:, index].copy() for index in wanted]
-        own = {
-            "spec": self._spec,
-            "action_space": self.action_space,
-            "observation_space": self.observation_space,
-        }
+        own = {"spec": self._spec, "action_space": self.action_space, "observation_space": self.observation_space}
         value = own[attr_name] if attr_name in own else getattr(self._env, attr_name)
         return [value for _ in wanted]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """
-        :param attr_name: ``state``, for any copy, or a constant that all copies share, such as ``gravity``
-        :param value: the new value
-        :param indices: of the copies
-        """
+        """Sets ``state`` of any copy, or a constant that all copies share, such as ``gravity``."""
         wanted = list(self._get_indices(indices))
         if attr_name == "state" and self._env.state is not None:
             self._env.state[:, wanted] = np.asarray(value, dtype=np.float64)[:, None]
@@ -221,8 +205,8 @@ class CartPoleVecEnv(VecEnv):
         raise AttributeError(f"CartPoleVecEnv has no environment objects to call {method_name!r} of.")
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """True for the wrappers whose work this class does itself: episode statistics and the time limit."""
-        # RL Zoo puts a class of its own in the place of Gymnasium's, sooner or later
+        """True for wrappers whose work this class does: episode statistics and the time limit."""
+        # RL Zoo may have replaced Gymnasium's class with its own
         done_here = (Monitor, TimeLimit, gym.wrappers.TimeLimit)
         included = any(issubclass(wrapper, wrapper_class) for wrapper in done_here)
         return [included for _ in self._get_indices(indices)]

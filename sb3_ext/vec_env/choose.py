@@ -1,4 +1,4 @@
-"""Which vectorised environment a training gets: a native one, one process, or one process a core."""
+"""Which vectorised environment a training gets: a native one, one process, or one process per core."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ from sb3_ext.vec_env.atari_config import native_atari_settings
 
 __all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "choose_processes"]
 
-#: What ``MulticoreVecEnv`` must be able to save in a step of all environments, in seconds, to be tried at all: waking
-#: its workers and collecting from them takes about 100 µs.
+#: Seconds that ``MulticoreVecEnv`` must be able to save per step of all environments to be tried at all: waking its
+#: workers and collecting their results takes about 100 µs
 _WORTH_TRYING = 150e-6
-#: How much faster it must then be. Comparisons on an idle machine vary from 1.04 to 2.4 (LunarLander, 2 cores)
+#: How much faster it must be then. Comparisons on an idle machine range from 1.04 to 2.4 (LunarLander, 2 cores)
 _WORTH_IT = 1.02
-#: How long an environment is stepped to find out how long a step takes, and how long each side of a comparison is.
+#: How long an environment is stepped to time a step, and how long each side of a comparison takes
 _PROBE_SECONDS = 0.05
 _COMPARISON_SECONDS = 0.02
 
 
 class VecEnvChoice(NamedTuple):
     """
-    :param make: takes functions that make environments, as the classes of SB3 do
-    :param name: what to call it
-    :param stacks_frames: observations are stacked already
+    :param make: makes it from functions that make environments, as SB3's classes do
+    :param stacks_frames: whether observations are stacked already
     """
 
     make: Callable[..., VecEnv]
@@ -47,7 +46,7 @@ class VecEnvChoice(NamedTuple):
 
 
 class EnvConfig(NamedTuple):
-    """What a hyperparameter file and the command line say of an environment, as they are written there."""
+    """What a hyperparameter file and the command line say about an environment, unparsed."""
 
     env_id: str
     env_kwargs: Mapping[str, Any]
@@ -59,11 +58,7 @@ class EnvConfig(NamedTuple):
 
 
 def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | str | None:
-    """
-    :param config: the environment
-    :param monitor_dir: folder for Monitor's files
-    :return: its native version; why there is none, where one could be expected; or ``None``
-    """
+    """Its native version; why there is none, if one could be expected; or ``None``."""
     if _is_plain_cartpole(config):
         return VecEnvChoice(_make_cartpole(config, monitor_dir), "vectorised CartPole")
     if "ale_py" not in str(gym.spec(config.env_id).entry_point):
@@ -105,9 +100,8 @@ def _make_cartpole(config: EnvConfig, monitor_dir: str | None) -> Callable[..., 
 
 def choose_processes(requested: str, n_envs: int, make_env: Callable[[], gym.Env]) -> VecEnvChoice:
     """
-    :param requested: ``auto``, or one of the others that ``ext: vec_env`` may be
-    :param n_envs: number of environments
-    :param make_env: makes one, to see how long a step takes
+    :param requested: ``auto``, or another value of ``ext: vec_env``
+    :param make_env: makes one to measure a step
     """
     if requested == "dummy":
         return VecEnvChoice(DummyVecEnv, "one process")
@@ -124,15 +118,15 @@ def _make_multicore(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
 
     start_method = _start_method()
     if start_method == "fork":
-        # The processes share memory until someone writes to it, as the garbage collector would to every object
+        # Processes share memory until one writes to it, and the garbage collector writes to every object
         gc.collect()
         gc.freeze()
-        atexit.register(gc.unfreeze)  # or libraries report as leaked at exit what was never freed
+        atexit.register(gc.unfreeze)  # or libraries report leaks at exit
     return MulticoreVecEnv(env_fns, start_method=start_method, **kwargs)
 
 
 def _start_method() -> str | None:
-    """A fork is there at once and shares our memory, but not safe beside threads, such as those of W&B, or a GPU."""
+    """A fork is instant and shares our memory, but is unsafe with threads, such as those of W&B, or a GPU."""
     can_fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
     is_alone = threading.active_count() == 1 and not th.cuda.is_initialized()
     return "fork" if can_fork and is_alone else None
@@ -145,7 +139,7 @@ def _cores_are_faster(make_env: Callable[[], gym.Env], n_envs: int, n_cores: int
         step = _step_seconds(make_env)
         if step * (n_envs - share) < _WORTH_TRYING:
             return False
-        # Whether the other cores are free is seen only by using them. Slow environments need no more than a few steps
+        # Only using the other cores shows whether they are free. Slow environments need only a few steps
         times = min(share, math.ceil(_COMPARISON_SECONDS / step))
         make_share: list[Callable[[], gym.Env]] = [lambda: _Repeat(make_env(), times)] * n_cores
         one, several = DummyVecEnv(make_share), _make_multicore(make_share)
@@ -153,7 +147,7 @@ def _cores_are_faster(make_env: Callable[[], gym.Env], n_envs: int, n_cores: int
             for env in (one, several):
                 env.seed(0)
                 env.reset()
-            # Steps differ in how long they take, so one comparison says less here than one of gradients
+            # The time of a step varies, so one comparison says less here than one of gradients
             return wins_clearly(lambda: _vec_step_seconds(one) > _WORTH_IT * _vec_step_seconds(several), 2)
         finally:
             one.close()
@@ -186,7 +180,7 @@ def _vec_step_seconds(env: VecEnv) -> float:
 
 
 def _step_seconds(make_env: Callable[[], gym.Env]) -> float:
-    """How long a step takes in the faster quarter of them: others are slow because the machine is busy."""
+    """The 25th percentile: slower steps are slow because the machine is busy."""
     env = make_env()
     env.action_space.seed(0)
     env.reset(seed=0)
@@ -204,13 +198,7 @@ def _step_seconds(make_env: Callable[[], gym.Env]) -> float:
 
 
 class VecEnvChooser:
-    """
-    Chooses for all environments of a run, and says once what it chose.
-
-    :param native: whether native versions may be used
-    :param requested: ``ext: vec_env``
-    :param verbose: whether to say anything
-    """
+    """Chooses for all environments of a run, and prints its choice once."""
 
     def __init__(self, native: bool, requested: str, verbose: int) -> None:
         self._native = native
@@ -222,12 +210,6 @@ class VecEnvChooser:
     def choose(
         self, config: EnvConfig, n_envs: int, make_env: Callable[[], gym.Env], monitor_dir: str | None
     ) -> VecEnvChoice:
-        """
-        :param config: the environment
-        :param n_envs: number of environments
-        :param make_env: makes one, to see how long a step takes
-        :param monitor_dir: folder for Monitor's files
-        """
         found = choose_native(config, monitor_dir) if self._native else None
         if isinstance(found, VecEnvChoice):
             self._say(f"Environments: {found.name}")

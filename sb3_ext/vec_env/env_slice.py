@@ -1,4 +1,4 @@
-"""Some of a vectorised environment's copies, stepped one after the other in the process that holds them."""
+"""Some environments of a vectorised environment, stepped one after the other in one process."""
 
 from __future__ import annotations
 
@@ -14,36 +14,29 @@ from sb3_ext.vec_env.shared_arrays import SharedArrays
 
 __all__ = ["ACTIONS", "DONES", "OBSERVATION", "REWARDS", "EnvSlice", "StepEvent"]
 
-#: Names of the shared arrays; an observation's array is named ``(OBSERVATION, key)``, with the keys of SB3's
-#: ``obs_space_info``
+#: Names of the shared arrays; that of an observation is ``(OBSERVATION, key)``, with a key of SB3's ``obs_space_info``
 ACTIONS, DONES, OBSERVATION, REWARDS = "actions", "dones", "observation", "rewards"
 
 
 class StepEvent(NamedTuple):
-    """What a step has to tell beside observation, reward and done. Most steps of most environments: nothing."""
+    """What a step reports beside observation, reward and done: in most environments, usually nothing."""
 
     env_index: int
     info: dict[str, Any]
-    #: ``None`` when the episode goes on
+    #: ``None`` within an episode
     reset_info: dict[str, Any] | None
 
 
 class EnvSlice:
-    """
-    :param first: index of the slice's first environment among all; the others follow it
-    """
+    """:param first: index of the slice's first environment"""
 
     def __init__(self, first: int) -> None:
         self.first = first
-        #: Index of the environment that is at work, to name it when it fails
+        #: Index of the current environment, to name it if it fails
         self.active = first
         self.envs: list[gym.Env] = []
 
     def make(self, env_fns: Sequence[Callable[[], gym.Env]]) -> None:
-        """
-        :param env_fns: functions that make the environments
-        :raises ValueError: when two functions give the same environment
-        """
         for index, env_fn in enumerate(env_fns, self.first):
             self.active = index
             self.envs.append(_patch_env(env_fn()))
@@ -55,8 +48,9 @@ class EnvSlice:
 
     def attach(self, arrays: SharedArrays, obs_keys: Iterable[Any]) -> None:
         """
-        :param arrays: where actions are read and results are written, with a row for each of all environments
-        :param obs_keys: keys of the observation's parts; ``[None]`` when it has no parts
+        :param arrays: actions are read from and results written to them; a row for every environment, not only the
+            slice's
+        :param obs_keys: keys of the observation's parts; ``[None]`` if it has none
         """
         rows = slice(self.first, self.first + len(self.envs))
         self._actions = None if (actions := arrays.get(ACTIONS)) is None else actions[rows]
@@ -65,15 +59,12 @@ class EnvSlice:
         self._observations = {key: arrays[OBSERVATION, key][rows] for key in obs_keys}
 
     def read_actions(self) -> np.ndarray:
-        """A copy of this slice's shared actions: an environment may keep its action for the next step."""
+        """A copy, since an environment may keep its action for the next step."""
         assert self._actions is not None, "the action space has no array"
         return self._actions.copy()
 
     def step(self, actions: Sequence[Any] | np.ndarray) -> list[StepEvent]:
-        """
-        :param actions: one for each environment of the slice
-        :return: the infos that are not empty; those of ended episodes are among them
-        """
+        """Returns the infos that are not empty, among them those of ended episodes."""
         events = []
         for row, env in enumerate(self.envs):
             self.active = self.first + row
@@ -91,11 +82,7 @@ class EnvSlice:
         return events
 
     def reset(self, seeds: Sequence[int | None], options: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """
-        :param seeds: one for each environment of the slice
-        :param options: likewise; empty ones are not passed on, since not every ``reset`` takes options
-        :return: the infos of the resets
-        """
+        """Empty options are not passed on, since not every ``reset`` takes options."""
         infos = []
         for row, env in enumerate(self.envs):
             self.active = self.first + row
@@ -107,9 +94,9 @@ class EnvSlice:
 
     def call(self, name: str, indices: Iterable[int], *args: Any) -> list[Any]:
         """
-        :param name: what to do with each environment: a key of ``_CALLS``
-        :param indices: of the environments among all
-        :return: the results in the order of the indices
+        :param name: a key of ``_CALLS``
+        :param indices: among all environments
+        :return: results in the order of the indices
         """
         results = []
         for self.active in indices:

@@ -1,8 +1,8 @@
-"""A vectorised environment on several cores, for environments that take tens of microseconds a step and more.
+"""A vectorised environment on several cores, for environments whose step takes tens of microseconds or more.
 
-The environments are split into slices. The main process steps the first slice itself, worker processes step the
-others at the same time. SB3's ``SubprocVecEnv`` starts a process for each environment and sends every observation
-through a pipe; here there are as many processes as cores, and arrays lie in shared memory.
+The main process steps the first slice of the environments while worker processes step the others. SB3's
+``SubprocVecEnv`` starts a process for each environment and sends every observation through a pipe. Here there are as
+many processes as cores, and arrays are in shared memory.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _INTERRUPTED = "it was interrupted while its workers were at work"
 
 class MulticoreVecEnv(VecEnv):
     """
-    Gives the same trajectories, infos and errors as ``DummyVecEnv``, and shares the work out among cores. They must be
-    free: where other programs keep all cores busy, ``DummyVecEnv`` is faster.
+    Gives the same trajectories, infos and errors as ``DummyVecEnv``, with the work spread over cores. If other programs
+    keep all cores busy, ``DummyVecEnv`` is faster.
 
-    As with ``SubprocVecEnv``, a script that makes one needs an ``if __name__ == "__main__":`` block, unless
-    ``start_method="fork"``; and what ``get_attr`` or an info gives of a worker's environment is a copy.
+    As with ``SubprocVecEnv``, a script needs an ``if __name__ == "__main__":`` block, unless ``start_method="fork"``;
+    and what ``get_attr`` or an info returns of a worker's environment is a copy.
 
     :param env_fns: functions that make the environments
-    :param n_workers: number of processes that step them, the main process among them; the usable cores by default, and
-        at most one for each environment
-    :param start_method: how worker processes start: "fork", "forkserver" or "spawn"; by default "forkserver" where the
+    :param n_workers: number of processes that step them, including the main process; by default the usable cores, but
+        at most one per environment
+    :param start_method: how worker processes start: "fork", "forkserver" or "spawn"; by default "forkserver" if the
         system has it, else "spawn", for the reasons given at ``SubprocVecEnv``
     """
 
@@ -161,7 +161,7 @@ class MulticoreVecEnv(VecEnv):
         return self._call("is_wrapped", indices, wrapper_class)
 
     def _call(self, name: str, indices: VecEnvIndices, *args: Any) -> list[Any]:
-        """Do something with some of the environments, and give the results in the order of the indices."""
+        """Call something on some environments; results are in the order of the indices."""
         wanted = [range(self.num_envs)[index] for index in self._get_indices(indices)]
         n_own = len(self._own.envs)
         own_share = [index for index in wanted if index < n_own]
@@ -231,7 +231,7 @@ def _check_n_workers(n_workers: Any) -> int:
 
 
 def _split(n_envs: int, n_workers: int) -> list[int]:
-    """Where each process's slice ends. The main process also gathers the results: it gets no more than the others."""
+    """Where each slice ends. The main process also gathers the results, so it gets no more than the others."""
     n_workers = min(n_envs, n_workers)
     return [n_envs * (worker + 1) // n_workers for worker in range(n_workers)]
 
@@ -248,16 +248,12 @@ def _shared_fields(n_envs: int, observation_space: spaces.Space, action_space: s
 
 
 def _same_kind(actions: Any, shared: np.ndarray) -> bool:
-    """Whether the shared array can hold the actions as they are. Environments may act upon the type of an action."""
+    """Whether the shared array holds the actions as they are: environments may depend on an action's type."""
     return isinstance(actions, np.ndarray) and actions.dtype == shared.dtype and actions.shape == shared.shape
 
 
 def _close(owner: int, own: EnvSlice, workers: list[Worker]) -> None:
-    """
-    :param owner: id of the process that made the environments; a fork of it must leave them alone
-    :param own: environments in the main process
-    :param workers: the others' processes
-    """
+    """:param owner: the process that made the environments; a fork of it must leave them alone"""
     if os.getpid() != owner:
         return
     for worker in workers:

@@ -1,15 +1,15 @@
 """Atari games in ale-py's C++ threads, as a drop-in for the stack that RL Zoo builds for its ``atari`` configs.
 
 That stack is ``Monitor``, ``AtariWrapper``, ``DummyVecEnv``, ``VecFrameStack`` and ``VecTransposeImage``. Observations
-(also their padding at the start of an episode), rewards, ends of episodes, infos and Monitor's files are equal to its,
-bit for bit where both start from the same state; a model trained on one plays on the other. What differs:
+(with their padding at the start of an episode), rewards, ends of episodes, infos and Monitor's files are the same, bit
+for bit from the same state, and a model trained on one plays on the other. What differs:
 
-- Random no-ops at the start of a game: 0 to ``noop_max - 1`` from the C++ generator, SB3 draws 1 to ``noop_max``. So a
-  seed gives other games than in the stock stack (with ``noop_max=0`` every second seed gives the same ones).
-- Rewards during those no-ops are not seen; their frames count for Monitor's length and the time limit as in SB3.
-- A time limit ends a game after a whole step, SB3 cuts the step short: up to ``frame_skip - 1`` frames earlier.
-- ``reset()`` always starts a new game, SB3's goes on with a game whose lives are left.
-- A game that ends in the extra steps between two lives is in the info of the step before them; SB3 only writes it to
+- Random no-ops at the start of a game: 0 to ``noop_max - 1`` from the C++ generator, while SB3 draws 1 to ``noop_max``.
+  So a seed gives other games than the stock stack (with ``noop_max=0`` every second seed gives the same ones).
+- Rewards during these no-ops are not seen. Their frames count for Monitor's length and the time limit, as in SB3.
+- A time limit ends a game after a whole step. SB3 cuts the step short, up to ``frame_skip - 1`` frames earlier.
+- ``reset()`` always starts a new game. SB3's continues a game with lives left.
+- A game that ends in the extra steps between two lives is in the info of the step before. SB3 only writes it to
   Monitor's file.
 - ``terminal_observation`` at a game over can be a few frames older than SB3's, which is cut short there too.
 """
@@ -61,14 +61,14 @@ def make_native_atari_env(
 
     :param env_id: id of an Atari game, such as ``Pong-v5``
     :param n_envs: number of games
-    :param seed: seed of the first game; the others have the following ones
-    :param monitor_dir: folder for Monitor's files; without it none are written
+    :param seed: seed of the first game; the others get the following ones
+    :param monitor_dir: folder for Monitor's files, if they are wanted
     :param wrapper_kwargs: keyword arguments of ``AtariWrapper``
     :param env_kwargs: keyword arguments of ``gym.make``
     :param frame_stack: number of frames in an observation
     :param num_threads: see :class:`NativeAtariVecEnv`
     :param exact_pixels: see :class:`NativeAtariVecEnv`
-    :raises ValueError: when the settings are not those of an Atari game, or have no native counterpart
+    :raises ValueError: if the settings have no native counterpart
     """
     settings = native_atari_settings(env_id, env_kwargs, {AtariWrapper: dict(wrapper_kwargs or {})}, frame_stack)
     if isinstance(settings, str):
@@ -80,13 +80,13 @@ class NativeAtariVecEnv(VecEnv):
     """
     :param settings: the game and its preprocessing
     :param n_envs: number of games
-    :param seed: seed of the first game; the others have the following ones
-    :param monitor_dir: folder for Monitor's files; without it none are written
-    :param num_threads: at most so many games are emulated at a time; by default all of them are handed to the operating
-        system, which spreads them over the usable cores
-    :param exact_pixels: whether frames are pooled as RGB and reduced by OpenCV as in SB3, which gives the same pixels.
-        Otherwise the C++ threads do it in grey, which takes work off the main thread where there are many cores; up
-        to one pixel in 200 differs then, by up to 40 of 255 grey levels, where two frames show different colours
+    :param seed: seed of the first game; the others get the following ones
+    :param monitor_dir: folder for Monitor's files, if they are wanted
+    :param num_threads: most games emulated at a time; by default the operating system spreads all of them over the
+        cores
+    :param exact_pixels: pool frames as RGB and reduce them with OpenCV as SB3 does, for the same pixels. Otherwise the
+        C++ threads do it in grey, which relieves the main thread if there are many cores; up to one pixel in 200 then
+        differs, by up to 40 of 255 grey levels, where two frames show different colours
         (``scripts/checks/atari_pixels.py``)
     """
 
@@ -114,7 +114,7 @@ class NativeAtariVecEnv(VecEnv):
         super().__init__(n_envs, observation_space, spaces.Discrete(len(self._games[0].actions)))
         self.metadata = {"render_modes": ["human", "rgb_array"]}
         self._stack = np.zeros((n_envs, *observation_space.shape), np.uint8)
-        # The moves under way and their outcomes, by game; actions still to be sent; games whose frame is awaited
+        # Current moves and their results, by game; actions to send; games whose frame is awaited
         self._moves: list[Generator[int, Frame, Any]] = []
         self._results: list[Any] = []
         self._to_send: deque[tuple[int, int]] = deque()
@@ -142,7 +142,7 @@ class NativeAtariVecEnv(VecEnv):
         if actions.shape != (self.num_envs,) or not np.all((actions >= 0) & (actions < n_actions)):
             raise ValueError(f"Expected {self.num_envs} actions from 0 to {n_actions - 1}, got {actions!r}.")
         if self._was_interrupted or self._awaited:
-            raise RuntimeError("The step before was not finished: call step_wait(), or reset() after an interrupt.")
+            raise RuntimeError("The last step was not finished: call step_wait(), or reset() after an interrupt.")
         self._begin_moves([game.step(int(action)) for game, action in zip(self._games, actions, strict=True)])
 
     def step_wait(self) -> VecEnvStepReturn:
@@ -177,7 +177,7 @@ class NativeAtariVecEnv(VecEnv):
         return [self._attribute(i, attr_name) for i in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Kept for ``get_attr``; nothing in a game can be changed this way."""
+        """Stored for ``get_attr``; it changes nothing in a game."""
         for i in self._get_indices(indices):
             self._attributes[i][attr_name] = value
 
@@ -188,7 +188,7 @@ class NativeAtariVecEnv(VecEnv):
         return [method(*method_args, **method_kwargs) for method in methods]
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """Whether the stock stack would have the wrapper, whose work is done here."""
+        """Whether the stock stack would have the wrapper."""
         is_wrapped = any(issubclass(wrapper, wrapper_class) for wrapper in self._wrappers())
         return [is_wrapped for _ in self._get_indices(indices)]
 
@@ -236,7 +236,7 @@ class NativeAtariVecEnv(VecEnv):
             self._send()
 
     def _finish_moves(self) -> list[Any]:
-        """A game with extra moves between two lives goes on while the others are waited for."""
+        """A game with extra moves between two lives goes on while the others are awaited."""
         with self._noting_interrupts():
             while self._awaited:
                 i = self._awaited.popleft()
@@ -245,7 +245,7 @@ class NativeAtariVecEnv(VecEnv):
         return self._results
 
     def _advance(self, i: int, frame: Frame | None) -> None:
-        """Go on with a game's moves after a frame, or begin them (``send(None)`` starts a generator)."""
+        """Continue a game's moves after a frame, or start them (``send(None)`` starts a generator)."""
         try:
             self._to_send.append((i, self._moves[i].send(frame)))  # type: ignore[arg-type]
         except StopIteration as end:
@@ -259,7 +259,7 @@ class NativeAtariVecEnv(VecEnv):
 
     @contextmanager
     def _noting_interrupts(self) -> Iterator[None]:
-        """After Ctrl-C nobody knows which games still owe a frame, and a stale one must not be taken for a new one."""
+        """After Ctrl-C it is unknown which games still owe a frame, and a stale frame must not pass for a new one."""
         try:
             yield
         except BaseException:
@@ -277,7 +277,7 @@ class NativeAtariVecEnv(VecEnv):
 
 
 def _emulator_seed(seed: int) -> int:
-    """A seed for ale-py's C++ side, which takes 31 bits: those that its ``AtariEnv`` makes of the same seed."""
+    """ale-py's C++ side takes 31 bits: those that its ``AtariEnv`` makes of the same seed."""
     return int(np.random.SeedSequence(seed).generate_state(2)[1]) & 0x7FFFFFFF
 
 

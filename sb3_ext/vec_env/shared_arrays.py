@@ -1,4 +1,4 @@
-"""NumPy arrays in memory that several processes share."""
+"""NumPy arrays in memory shared by several processes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ import numpy as np
 
 __all__ = ["SharedArrays"]
 
-#: Each array starts on its own cache line, so that processes don't fight over one.
+#: Each array starts on its own cache line, so that processes don't contend for one
 _ALIGNMENT = 64
 
 
 class SharedArrays:
     """
-    Arrays by name. An instance given to a new process as an argument shows it the same memory.
+    Arrays by name. A new process that gets the object as an argument sees the same memory.
 
-    The memory has no name that could be left behind: it is free when the last process that uses it ends, however.
+    The memory has no name that could be left behind. It is freed when the last process that uses it ends.
 
-    :param context: multiprocessing context of the processes that will share the arrays
     :param fields: shape and data type of each array
     """
 
@@ -38,7 +37,6 @@ class SharedArrays:
         return arrays
 
     def get(self, name: Hashable) -> np.ndarray | None:
-        """The array of this name, if there is one."""
         return self._arrays.get(name)
 
     def __getitem__(self, name: Hashable) -> np.ndarray:
@@ -53,6 +51,6 @@ class SharedArrays:
 
 
 def _size(shape: tuple[int, ...], dtype: np.dtype) -> int:
-    """Bytes of an array, rounded up to whole cache lines."""
+    """In bytes, rounded up to whole cache lines."""
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return -(-n_bytes // _ALIGNMENT) * _ALIGNMENT

@@ -1,10 +1,10 @@
-"""A process that steps some environments, seen from both of its sides.
+"""A process that steps some environments, seen from both sides.
 
-A pair of one-way pipes wakes the process up and carries what does not fit into arrays: an empty message says "step with
-the actions in shared memory" one way and "done, nothing to tell" the other way. Pipes, not semaphores: either side
-learns at once when the other one has died, and a step of some hundred microseconds takes about as long with either.
+Two one-way pipes wake the process and carry what does not fit into arrays. An empty message means "step with the
+actions in shared memory" one way and "done, nothing to report" the other way. Pipes, not semaphores: each side learns
+at once if the other has died, and a step of some hundred microseconds takes about as long with either.
 
-Top-level imports are few, so that a new process ignores Ctrl-C before the slow imports begin.
+There are few top-level imports, so that a new process ignores Ctrl-C before the slow imports begin.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteError", "Worker", "WorkerDied"]
 
-#: Step with the shared actions; as a reply: done, with nothing to tell
+#: Step with the shared actions; as a reply: done, nothing to report
 _STEP = _DONE = b""
 _CLOSE = b"close"
-#: Seconds to look for a message again and again before going to sleep: a sleeping core takes long to wake up. About as
-#: long as choosing the actions of the next step takes.
+#: Seconds to poll for a message before going to sleep, since a sleeping core takes long to wake up. About as long as
+#: choosing the next actions takes
 _WATCH_SECONDS = 0.001
-#: Seconds that a worker has to close its environments before it is ended by force
+#: Seconds that a worker has to close its environments before it is killed
 _CLOSE_TIMEOUT = 5.0
 
 
 class WorkerDied(RuntimeError):
-    """A worker process has ended by itself; its environments are gone."""
+    """A worker process ended by itself; its environments are gone."""
 
 
 class _RemoteTraceback(Exception):
-    """Shown as the cause of an exception that happened in a worker."""
+    """Shown as the cause of an exception in a worker."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
@@ -55,7 +55,6 @@ class RemoteError:
     """
     An exception on its way from a worker to the main process.
 
-    :param error: the exception
     :param index: of the environment that raised it
     """
 
@@ -64,11 +63,11 @@ class RemoteError:
         self._summary = f"environment {index}: {type(error).__name__}: {error}"
         try:
             self._pickled = pickle.dumps(error)
-        except Exception:
+        except Exception:  # an environment's exception may hold anything
             self._pickled = b""
 
     def as_exception(self) -> Exception:
-        """The exception itself if it can be pickled, else a ``RuntimeError``; its cause is the worker's traceback."""
+        """The exception itself if it can be pickled, else a ``RuntimeError``. Its cause is the worker's traceback."""
         try:
             error = pickle.loads(self._pickled)
             assert isinstance(error, Exception)
@@ -82,12 +81,8 @@ class Worker:
     """
     Starts a process for some environments.
 
-    :param context: multiprocessing context
-    :param env_fns: functions that make the environments
-    :param first: index of the first environment among all
-    :param arrays: the shared arrays
-    :param obs_keys: keys of the observation's parts
-    :param siblings: workers started before this one by the same main process
+    :param first: index of the first environment
+    :param siblings: workers that the main process started before
     """
 
     def __init__(
@@ -103,11 +98,11 @@ class Worker:
         self.rows = slice(first, first + len(env_fns))
         child_reader, self._writer = context.Pipe(duplex=False)
         self._reader, child_writer = context.Pipe(duplex=False)
-        # A forked process also holds the main process's ends of the pipes, and must close them to see that one die.
+        # A forked process also has the main process's ends of the pipes. It must close them to see that one die
         ours = [end for worker in (self, *siblings) for end in (worker._reader, worker._writer)]
         inherited = ours if context.get_start_method() == "fork" else []
         args = (child_reader, child_writer, inherited, cloudpickle.dumps(list(env_fns)), first, arrays, obs_keys)
-        # A daemon is ended with the main process even when that one gets no chance to close it.
+        # A daemon ends with the main process even if that one can't close it
         self.process = context.Process(target=_run, args=args, daemon=True)  # type: ignore[attr-defined]
         self.process.start()
         child_reader.close()
@@ -115,16 +110,11 @@ class Worker:
         self._watch = _watcher(self._reader)
 
     def send_step(self, actions: Any = None) -> None:
-        """
-        :param actions: those of this worker's environments; ``None`` when they are in the shared array
-        """
+        """:param actions: of this worker's environments; ``None`` if they are in the shared array"""
         self._send(_STEP if actions is None else _dumps(("step", (actions,))))
 
     def send(self, command: str, *args: Any) -> None:
-        """
-        :param command: name of a method of ``EnvSlice``
-        :param args: its arguments
-        """
+        """:param command: name of a method of ``EnvSlice``"""
         self._send(cloudpickle.dumps((command, args)))
 
     def _send(self, message: bytes) -> None:
@@ -135,10 +125,8 @@ class Worker:
 
     def receive(self) -> Any:
         """
-        Wait for the reply to what was sent.
-
-        :return: what the method returned, ``None`` for an empty result, or the ``RemoteError`` that it raised
-        :raises WorkerDied: when the process has ended
+        :return: the reply: a result, ``None`` for an empty one, or a ``RemoteError``
+        :raises WorkerDied: if the process has ended
         """
         try:
             self._watch()
@@ -163,17 +151,17 @@ class Worker:
         return WorkerDied(f"The worker process of {envs} (pid {self.process.pid}) {how}.")
 
     def start_closing(self) -> None:
-        """Tell the process to end, whatever it is doing."""
+        """Tell the process to end."""
         try:
             self._writer.send_bytes(_CLOSE)
         except OSError:
             pass
-        # A process that is about to write a reply notices that nobody will read it.
+        # A process that is about to reply notices that nobody reads it
         self._writer.close()
         self._reader.close()
 
     def finish_closing(self) -> None:
-        """Wait until the process has ended, and end it by force when it takes too long."""
+        """Wait until the process has ended; force it if it takes too long."""
         for end_by_force in (self.process.terminate, self.process.kill):
             self.process.join(_CLOSE_TIMEOUT)
             if self.process.exitcode is not None:
@@ -192,8 +180,7 @@ def _run(
     arrays: SharedArrays,
     obs_keys: Sequence[Any],
 ) -> None:
-    """The worker process's life."""
-    # Ctrl-C reaches all processes of a terminal. The main process decides what to do, and closes the pipes.
+    # Ctrl-C reaches all processes of a terminal. The main process decides what to do and closes the pipes
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for connection in inherited:
         connection.close()
@@ -232,7 +219,7 @@ def _watcher(reader: Connection) -> Callable[[], None]:
 
 
 def _answer(work: Callable[..., Any], envs: EnvSlice, *args: Any) -> bytes:
-    """Do the work; its result or its exception becomes a message."""
+    """Turns the result or the exception into a message."""
     try:
         result = work(envs, *args)
         return _dumps(result) if result else _DONE

@@ -162,7 +162,7 @@ def test_results_do_not_change_later():
 
 @pytest.mark.parametrize("actions", [[0] * 7, [0] * 7 + [2], [0] * 7 + [-1], [[0]] * 8])
 def test_wrong_actions_get_an_error(actions):
-    with pytest.raises(ValueError, match="8 numbers, each of them 0 or 1"):
+    with pytest.raises(ValueError, match="8 numbers, each 0 or 1"):
         make().step(np.array(actions))
 
 

@@ -102,7 +102,7 @@ def test_too_few_environments_are_told(members, n_envs, said):
 @pytest.mark.parametrize(
     ("member", "said"),
     [
-        ({"name": "odd", "env_kwargs": {"n_actions": 3}}, r"'odd': its action_space is Discrete\(3\), and must be"),
+        ({"name": "odd", "env_kwargs": {"n_actions": 3}}, r"'odd': its action_space is Discrete\(3\), but must be"),
         ({"name": "odd", "env": "CartPole-v1"}, "'odd': its observation_space is"),
         ({"name": "odd", "env_kwargs": {"levle": 3}}, "'odd': it can't be made: .*levle"),
     ],

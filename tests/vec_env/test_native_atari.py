@@ -286,7 +286,7 @@ def test_after_an_interrupt_a_reset_gives_no_stale_frames():
         ({"env_id": "CartPole-v1"}, "not one of ale-py's Atari games"),
         ({"env_id": "ALE/Pong-v5"}, "use Pong-v5"),
         ({"env_id": "Pong-v5", "wrapper_kwargs": {"noop": 3}}, "did you mean 'noop_max'"),
-        ({"env_id": "Backgammon-v5"}, "needs NOOP as the first"),
+        ({"env_id": "Backgammon-v5"}, "needs NOOP first"),
         ({"env_id": "Pong-v5", "n_envs": 0}, "n_envs=0 must be at least 1"),
         ({"env_id": "Pong-v5", "num_threads": 0}, "num_threads=0 must be at least 1"),
     ],

@@ -174,12 +174,12 @@ def test_stacked_vectors_work_with_mlp_policies(algorithm, stack):
 
 WRONG = [
     (PreviousActions, {"horizon": 0}, "Box", "horizon=0 must be a whole number, at least 1"),
-    (PreviousActions, {}, "image", "can be appended to a vector only"),
-    (PreviousActions, {}, "Discrete", "Give a key, such as previous_actions"),
-    (PreviousActions, {"key": "vector"}, "Dict", "key='vector' is an entry of the observation already"),
-    (MaskObservation, {"hide": [4]}, "Box", "4 is no index of a vector of 4 numbers"),
-    (MaskObservation, {"hide": ["a:b"]}, "Box", "'a:b' is no index"),
-    (MaskObservation, {"hide": [0.5]}, "Box", "0.5 is no index"),
+    (PreviousActions, {}, "image", "can only be appended to a vector"),
+    (PreviousActions, {}, "Discrete", "Set key, such as previous_actions"),
+    (PreviousActions, {"key": "vector"}, "Dict", "key='vector' is already an entry of the observation"),
+    (MaskObservation, {"hide": [4]}, "Box", "4 is not an index of a vector of 4 numbers"),
+    (MaskObservation, {"hide": ["a:b"]}, "Box", "'a:b' is not an index"),
+    (MaskObservation, {"hide": [0.5]}, "Box", "0.5 is not an index"),
     (MaskObservation, {"hide": []}, "Box", "hides nothing"),
     (MaskObservation, {"hide": ":"}, "Box", "leaves nothing to see"),
     (MaskObservation, {"hide": ["vector", "number"], "remove": True}, "Dict", "leaves nothing to see"),
@@ -199,7 +199,7 @@ def test_wrong_values_get_an_error(wrapper, kwargs, space, message):
 
 
 def test_actions_that_are_no_vector_get_an_error():
-    with pytest.raises(ValueError, match="can't be written as a vector"):
+    with pytest.raises(ValueError, match="can't be flattened into a vector"):
         PreviousActions(CountingEnv(spaces.Sequence(spaces.Discrete(2))))
 
 

@@ -154,7 +154,7 @@ def test_rewards_are_not_late():
 WRONG = [
     (ObservationNoise, {"std": -1}, "Box", "std=-1 must be 0 or more"),
     (ObservationNoise, {"std": "much"}, "Box", "std='much' must be a number"),
-    (ObservationNoise, {"std": [1, 2]}, "Box", r"has the shape \(2,\), and what it is for has \(4,\)"),
+    (ObservationNoise, {"std": [1, 2]}, "Box", r"has the shape \(2,\), but the part has \(4,\)"),
     (ObservationNoise, {"std": 1}, "image", "std is for Boxes of floats"),
     (ObservationNoise, {"std": 1}, "Discrete", "std is for Boxes of floats"),
     (ObservationNoise, {"std": {"vector": 1}}, "Box", "names the entries of a Dict"),

@@ -86,7 +86,7 @@ def test_parts_of_a_dict_that_are_vectors_are_scaled():
 def test_missing_bounds_get_an_error_with_a_suggestion_that_works():
     with pytest.raises(ValueError, match=r"needs low and high for 1, 3, without bounds in Box") as error:
         ScaleObservations(gym.make("CartPole-v1"))
-    suggestion = str(error.value).split("twice as much: ")[1].removesuffix(".")
+    suggestion = str(error.value).split("twice that range: ")[1].removesuffix(".")
     low, high = (eval(part) for part in suggestion.removeprefix("low: ").split(", high: "))
     assert set(low) == set(high) == {1, 3} and all(-20 < low[i] < -1 and 1 < high[i] < 20 for i in low)
     ScaleObservations(gym.make("CartPole-v1"), low=low, high=high)

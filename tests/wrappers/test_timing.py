@@ -173,9 +173,9 @@ def test_a_single_skip_gets_none(make):
 WRONG = [
     (FrameSkip, {"skip": 0}, "skip=0 must be a whole number, at least 1"),
     (FrameSkip, {"skip": 2.5}, "skip=2.5 must be a whole number"),
-    (FrameSkip, {"skip": [2, 3, 4]}, "a list of two: the least and the most"),
+    (FrameSkip, {"skip": [2, 3, 4]}, "a list of two: lowest and highest"),
     (FrameSkip, {"skip": [0, 3]}, "skip=0 must be a whole number"),
-    (FrameSkip, {"skip": [5, 2]}, "the least number of steps comes first"),
+    (FrameSkip, {"skip": [5, 2]}, "the lower number comes first"),
     (time_limit, {"max_episode_steps": 0}, "max_episode_steps=0 must be a whole number, at least 1"),
     (time_limit, {"max_episode_steps": "many"}, "max_episode_steps='many' must be a number"),
 ]

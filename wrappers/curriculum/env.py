@@ -1,8 +1,8 @@
 """Stages of a curriculum in an environment: another environment, other arguments, other parameters of wrappers.
 
 RL Zoo puts an environment into Monitor first, then into the wrappers of a config. The environment changes below all of
-them, so that the Monitor's scores are of the stage that is played, and its file goes on. A stage begins above all of
-them, so that no wrapper has begun its episode in another one.
+them, so Monitor's scores belong to the current stage and its file goes on. A stage begins above all of them, so no
+wrapper starts an episode in another stage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sb3_ext.wrappers.randomization.attribute_path import AttributePath
 
 __all__ = ["STAGE_KEY", "CurriculumEnv", "StageStart", "wrap_in_curriculum"]
 
-#: Key of ``info`` under which the step that ends an episode has the stage that the episode was played in
+#: In ``info`` at the end of an episode: the stage it was played in
 STAGE_KEY = "curriculum_stage"
 _STREAM = zlib.crc32(b"curriculum")
 
@@ -35,19 +35,19 @@ def wrap_in_curriculum(
     stage: int = 0,
 ) -> gym.Env:
     """
-    :param env: an environment, in a Monitor or not
-    :param curriculum: the stages, read already or as a config has them
-    :param env_wrapper: puts it into other wrappers
-    :param stage: the one to begin with
+    :param env: an environment, with a Monitor or without
+    :param curriculum: the stages, parsed or as in a config
+    :param env_wrapper: adds other wrappers
+    :param stage: the first one
     :return: the environment; its method ``set_stage`` changes the stage
-    :raises ValueError: when a stage's environment can't be made or has other spaces
+    :raises ValueError: if a stage's environment can't be made or has other spaces
     """
     options = read_curriculum(curriculum)
     key = repr(env.spec)
     env = insert_below_monitor(env, lambda inner: CurriculumEnv(inner, options, stage))
     env = StageStart(env if env_wrapper is None else env_wrapper(env))
     if key not in options.checked:
-        # A mistake in the last stage shouldn't wait until a training is there
+        # A mistake in the last stage should show at once
         env.curriculum_env.check_stages()
         options.checked.add(key)
     env.curriculum_env.enter_stage()
@@ -56,22 +56,22 @@ def wrap_in_curriculum(
 
 class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
     """
-    Takes the environment that it wraps for the stages that don't name another one, and makes theirs when they begin.
+    Plays stages without an environment of their own in the one it wraps, and makes the others when they begin.
 
-    The same seed gives the same episodes, also those of environments that are made later.
+    The same seed gives the same episodes, including those of environments that are made later.
 
     :param env: the environment
-    :param curriculum: the stages, read already or as a config has them
-    :param stage: the one to begin with
+    :param curriculum: the stages, parsed or as in a config
+    :param stage: the first one
     """
 
     def __init__(self, env: gym.Env, curriculum: CurriculumOptions | Mapping[str, Any], stage: int = 0) -> None:
         RecordConstructorArgs.__init__(self, curriculum=curriculum, stage=stage)
         gym.Wrapper.__init__(self, env)
         self._stages = read_curriculum(curriculum).stages
-        #: The outermost wrapper: attributes are looked for from there on
+        #: The outermost wrapper, where the search for attributes starts
         self.top: gym.Env = self
-        #: No step was taken since the last reset, or the episode is over
+        #: Before the first step of an episode, or after its last
         self.idle = True
         self._base: gym.Env | None = None
         self._variant: tuple[EnvSpec | None, dict[str, Any]] = (None, {})
@@ -83,27 +83,25 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
 
     @property
     def stage(self) -> int:
-        """Index of the stage that is played."""
+        """Index of the current stage."""
         return self._wanted if self._stage is None else self._stage
 
     @property
     def next_options(self) -> Mapping[str, Any]:
-        """Options for the next reset of the environment."""
+        """Options for the next reset."""
         return self._stages[self._wanted].reset_options
 
     def set_stage(self, stage: int) -> None:
-        """
-        :param stage: index of the stage that begins with the next reset of the environment
-        """
+        """:param stage: index of the stage that begins with the next reset"""
         if not 0 <= stage < len(self._stages):
             raise ValueError(f"stage={stage!r}: there are stages 0 to {len(self._stages) - 1}.")
         self._wanted = stage
 
     def check_stages(self) -> None:
         """
-        Begin every stage once. To be called before the first reset.
+        Begin every stage once, before the first reset.
 
-        :raises ValueError: when one can't begin
+        :raises ValueError: if one can't begin
         """
         first = self._wanted
         for stage in range(len(self._stages)):
@@ -113,7 +111,7 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
         self.enter_stage()
 
     def enter_stage(self) -> None:
-        """Begin the stage that was set, if it has not begun yet."""
+        """Begin the stage that was set, unless it is the current one."""
         if self._stage == self._wanted:
             return
         stage = self._stages[self._wanted]
@@ -130,7 +128,7 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
         if seed is not None:
             self._random = np.random.default_rng(np.random.SeedSequence([seed, _STREAM]))
         elif self._needs_seed:
-            # Made after the environments were seeded, it would begin with a seed of its own
+            # Made after the environments were seeded, it would draw its own seed
             seed = int(self._random.integers(2**31))
         self._needs_seed = False
         self.idle = True
@@ -150,7 +148,7 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
         variant = (stage.env, stage.env_kwargs)
         if variant == self._variant:
             return
-        # Only now: wrappers may have changed what is below them since the constructor
+        # Only now, since wrappers may have changed what is below them after the constructor
         base = self.env if self._base is None else self._base
         env = base if stage.is_plain else stage.make_env(base)
         if self.env is not base:
@@ -177,11 +175,9 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
 
 class StageStart(gym.Wrapper, RecordConstructorArgs):
     """
-    The outermost wrapper: a stage begins before any other wrapper begins an episode.
+    The outermost wrapper: a stage begins before any other wrapper starts an episode.
 
-    An episode that goes on below, as a game does after the loss of a life, stays in its stage.
-
-    :param env: an environment with a :class:`CurriculumEnv` in it
+    An episode that continues below, as a game does after a lost life, stays in its stage.
     """
 
     def __init__(self, env: gym.Env) -> None:
@@ -198,7 +194,7 @@ class StageStart(gym.Wrapper, RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        # Also a wrapper between Monitor and the environment may end an episode
+        # A wrapper between Monitor and the environment may also end an episode
         if self.curriculum_env.idle or "episode" in info:
             self.curriculum_env.idle = True
             info[STAGE_KEY] = self.curriculum_env.stage

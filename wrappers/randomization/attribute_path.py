@@ -1,4 +1,4 @@
-"""A number somewhere inside an environment, named by the way to it: ``unwrapped.model.opt.gravity.2``."""
+"""A number somewhere inside an environment, named by its path: ``unwrapped.model.opt.gravity.2``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ __all__ = ["AttributePath"]
 
 class AttributePath:
     """
-    The first part is an attribute of the environment or of one of its wrappers, the outermost that has it. The next
-    parts are attributes, indices of lists and arrays, or keys of mappings.
+    The first part is an attribute of the environment or of its outermost wrapper that has it. The next parts are
+    attributes, indices of lists and arrays, or keys of mappings.
 
-    Each reading goes the whole way anew, because environments replace what they are made of when they are reset.
-
-    :param path: the parts, with dots between them
+    Each access follows the whole path again, because environments replace their parts when they are reset.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._parts = path.split(".")
         if not all(self._parts):
-            raise ValueError(f"{path!r} is not a path to an attribute: write names with dots, as in unwrapped.gravity.")
+            raise ValueError(f"{path!r} is not a path to an attribute: use names with dots, as in unwrapped.gravity.")
 
     @property
     def short(self) -> str:
@@ -35,18 +33,13 @@ class AttributePath:
         return self.path.removeprefix("unwrapped.")
 
     def read(self, env: gym.Env) -> Any:
-        """
-        :param env: the environment
-        :raises AttributeError: when there is nothing at the end of the path
-        """
+        """:raises AttributeError: if the path leads nowhere"""
         return self._get(self._holder(env), len(self._parts) - 1)
 
     def write(self, env: gym.Env, value: Any) -> None:
         """
-        :param env: the environment
-        :param value: what to put at the end of the path
-        :raises AttributeError: when there is nothing at the end of the path
-        :raises ValueError: when it can't be changed, or not to this value
+        :raises AttributeError: if the path leads nowhere
+        :raises ValueError: if it can't be changed, or not to this value
         """
         holder, last = self._holder(env), self._parts[-1]
         try:
@@ -66,9 +59,8 @@ class AttributePath:
 
     def check(self, env: gym.Env) -> None:
         """
-        :param env: the environment
-        :raises AttributeError: when there is nothing at the end of the path
-        :raises ValueError: when that is not a single value, or can't be changed
+        :raises AttributeError: if the path leads nowhere
+        :raises ValueError: if it leads to something else than a single value, or can't be changed
         """
         value = self.read(env)
         if not isinstance(value, (bool, int, float, str, np.number, np.bool_)):
@@ -100,7 +92,7 @@ class AttributePath:
             pass
         owner = ".".join(self._parts[:position]) or "the environment"
         if _is_list(holder):
-            raise AttributeError(f"{self.path!r}: {owner} has elements 0 to {len(holder) - 1}, and no {part!r}.")
+            raise AttributeError(f"{self.path!r}: {owner} has elements 0 to {len(holder) - 1}, but no {part!r}.")
         known = [str(key) for key in holder] if isinstance(holder, MutableMapping) else _names(holder, part)
         raise AttributeError(
             f"{self.path!r}: {owner} ({type(holder).__name__}) has no {part!r}"
@@ -128,6 +120,6 @@ def _index(part: str) -> int:
 
 
 def _names(holder: Any, like: str) -> list[str]:
-    """What an object has, without what is private, unless something private was asked for."""
+    """Public names, and private ones if a private one was asked for."""
     names = list(getattr(holder, "__dict__", {})) or dir(holder)
     return [name for name in names if not name.startswith("_") or like.startswith("_")]

@@ -1,10 +1,10 @@
-"""What the parameters of a randomised environment are drawn from. A config has it like this:
+"""What the parameters of a randomised environment are drawn from. In a config:
 
-9.8                                                    always the same
-{uniform: [-12, -4]}                                   every value between two is as likely
-{log_uniform: [0.1, 10]}                               every order of magnitude is as likely
+9.8                                                    a constant
+{uniform: [-12, -4]}                                   uniform between two numbers
+{log_uniform: [0.1, 10]}                               every order of magnitude is equally likely
 {normal: [9.8, 0.5], clip: [8, 12]}                    mean and standard deviation; clip is optional
-{choice: [euler, semi-implicit], weights: [3, 1]}      one of some values; weights are optional
+{choice: [euler, semi-implicit], weights: [3, 1]}      one of several values; weights are optional
 {schedule: {from: -10, to: {uniform: [-12, -4]}}}      from one to the other over training, or over a part of it
                                                        with over: [0.2, 0.8]
 """
@@ -25,9 +25,7 @@ class Range(NamedTuple):
     """
     The values that make sense for a parameter.
 
-    :param low: the lowest
-    :param high: the highest
-    :param above: ``low`` itself is not among them
+    :param above: ``low`` itself is excluded
     """
 
     low: float = -math.inf
@@ -35,13 +33,7 @@ class Range(NamedTuple):
     above: bool = False
 
     def check(self, name: str, low: Any, high: Any, hint: str = "") -> None:
-        """
-        :param name: the parameter, for the error
-        :param low: the lowest value that it may get
-        :param high: the highest
-        :param hint: what to do about it, if known
-        :raises ValueError: when one of them is not in the range
-        """
+        """:param hint: what to do about it"""
         for value in (low, high):
             known = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
             if not known or not (self.low < value if self.above else self.low <= value) or not value <= self.high:
@@ -54,40 +46,26 @@ class Range(NamedTuple):
 
 
 class Distribution(ABC):
-    """Its ``repr`` is what a config would have."""
+    """Its ``repr`` is its form in a config."""
 
     @abstractmethod
-    def sample(self, generator: np.random.Generator) -> Any:
-        """
-        :param generator: where the random numbers come from
-        """
+    def sample(self, generator: np.random.Generator) -> Any: ...
 
     @abstractmethod
     def bounds(self) -> tuple[Any, Any]:
-        """:return: the lowest and the highest value that a sample may have"""
+        """The lowest and the highest possible sample."""
 
     def at(self, progress: float) -> Distribution:
-        """
-        :param progress: of training, from 0 to 1
-        :return: the distribution to draw from then
-        """
+        """The distribution at this progress of training, from 0 to 1."""
         return self
 
     def check(self, name: str, allowed: Range) -> None:
-        """
-        :param name: the parameter, for the error
-        :param allowed: the values that it may have
-        :raises ValueError: when a sample may have another one
-        """
+        """:raises ValueError: if a sample may be outside the allowed range"""
         allowed.check(name, *self.bounds())
 
 
 @dataclass(frozen=True, repr=False)
 class Fixed(Distribution):
-    """
-    :param value: what every sample is
-    """
-
     value: float
 
     def sample(self, generator: np.random.Generator) -> float:
@@ -102,11 +80,6 @@ class Fixed(Distribution):
 
 @dataclass(frozen=True, repr=False)
 class Uniform(Distribution):
-    """
-    :param low: the lowest value
-    :param high: the highest value
-    """
-
     low: float
     high: float
 
@@ -121,11 +94,11 @@ class Uniform(Distribution):
 
 
 class LogUniform(Uniform):
-    """Uniform in the logarithm: as likely between 0.1 and 1 as between 1 and 10."""
+    """Uniform in the logarithm: between 0.1 and 1 is as likely as between 1 and 10."""
 
     def sample(self, generator: np.random.Generator) -> float:
         value = math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
-        return min(max(value, self.low), self.high)  # rounding must not lead out of the bounds
+        return min(max(value, self.low), self.high)  # rounding may leave the bounds
 
     def __repr__(self) -> str:
         return f"{{log_uniform: {text([self.low, self.high])}}}"
@@ -134,9 +107,9 @@ class LogUniform(Uniform):
 @dataclass(frozen=True, repr=False)
 class Normal(Distribution):
     """
-    :param mean: mean, before clipping
-    :param std: standard deviation, before clipping
-    :param clip: samples outside of these two become the nearer one of them
+    :param mean: before clipping
+    :param std: before clipping
+    :param clip: bounds of the samples
     """
 
     mean: float
@@ -164,8 +137,8 @@ class Normal(Distribution):
 @dataclass(frozen=True, repr=False)
 class Choice(Distribution):
     """
-    :param values: numbers, texts, or true and false
-    :param weights: how likely each of them is, relative to the others; ``None`` for all the same
+    :param values: numbers, strings or booleans
+    :param weights: relative probabilities; ``None`` for equal ones
     """
 
     values: tuple[Any, ...]
@@ -190,10 +163,9 @@ class Choice(Distribution):
 @dataclass(frozen=True, repr=False)
 class Scheduled(Distribution):
     """
-    Goes from one distribution to another of the same kind while training goes on: their numbers change linearly.
+    Changes linearly from one distribution to another of the same kind during training.
 
-    :param start: the first one
-    :param end: the last one, from which samples are drawn unless ``at()`` says otherwise
+    :param end: samples are drawn from it unless ``at()`` is used
     :param over: the part of training in which it changes
     """
 
@@ -223,11 +195,7 @@ class Scheduled(Distribution):
 
 
 def like(other: Distribution, one: Distribution) -> Distribution:
-    """
-    :param other: a distribution
-    :param one: another one
-    :return: ``one``; if it is a number, a distribution of the other's kind without any width
-    """
+    """``one``; if it is a constant, a distribution of the other's kind without any width."""
     if not isinstance(one, Fixed) or isinstance(other, Fixed):
         return one
     if isinstance(other, Normal):
@@ -248,7 +216,7 @@ def _mixed(start: Any, end: Any, share: float) -> Distribution:
 
 
 def text(value: Any) -> str:
-    """:return: a number, a text or a list of them as YAML would have it"""
+    """A number, a string or a list of them in YAML."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(text(part) for part in value)}]"
     if isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""Domain randomisation: parameters of an environment that are drawn anew for each episode.
+"""Domain randomisation: parameters of an environment that are drawn for each episode.
 
-An agent that has seen many gravities, winds and masses copes with one that it has not seen.
+An agent trained with many gravities, winds and masses copes with unseen ones.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
     """
     Draws parameters at each reset, before the environment is reset.
 
-    They are in ``info["parameters"]`` of each reset and step, and reported as ``env/<name>`` at the end of an episode.
-    Each parameter has random numbers of its own, which follow from the seed and its name: others that are added or
-    fixed don't change them.
+    They are in ``info["parameters"]`` of each reset and step, and logged as ``env/<name>`` at the end of an episode.
+    Each parameter has its own random numbers, from the seed and its name: adding or fixing others doesn't change them.
 
     :param env: the environment
-    :param parameters: for each attribute (``gravity``, ``unwrapped.model.opt.gravity.2``) what it is drawn from, see
+    :param parameters: a distribution for each attribute (``gravity``, ``unwrapped.model.opt.gravity.2``), see
         ``distributions.py``
     """
 
@@ -42,9 +41,9 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         #: What to draw from, by name
         self.parameters: dict[str, Distribution] = {}
-        #: From 0 to 1. Until someone tells, training is over: playing and evaluation see what it led to.
+        #: From 0 to 1. The default is the end of training, for playing and evaluation
         self.training_progress = 1.0
-        # What the environment had by itself, for each parameter that ever had another value
+        # Original values of all parameters that were ever changed
         self._originals: dict[str, Any] = {}
         self._forced: dict[str, Any] = {}
         self._values: dict[str, Any] = {}
@@ -55,32 +54,30 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
 
     def set_parameters(self, parameters: Mapping[str, Any]) -> None:
         """
-        From the next reset on, draw these instead; what is no longer named goes back to what the environment had.
+        Draw these from the next reset on. Parameters that are no longer named get their original value.
 
         :param parameters: as for the constructor
         """
         if not isinstance(parameters, Mapping):
-            raise ValueError(f"parameters: {parameters!r} must be names with distributions, as in gravity: 9.8.")
+            raise ValueError(f"parameters: {parameters!r} must map names to distributions, as in gravity: 9.8.")
         parsed = {}
-        for name, written in parameters.items():
+        for name, raw in parameters.items():
             allowed = self._find(name)
-            parsed[name] = parse_distribution(name, written)
+            parsed[name] = parse_distribution(name, raw)
             if allowed is not None:
                 parsed[name].check(name, allowed)
         self.parameters = parsed
 
     def force_parameters(self, values: Mapping[str, Any] | None) -> None:
         """
-        From the next reset on, give these values instead of drawing them.
+        Use these values from the next reset on instead of drawing them.
 
         :param values: of some parameters; ``None`` draws all of them again
         """
         self._forced = self._checked(values or {})
 
     def set_training_progress(self, progress: float) -> None:
-        """
-        :param progress: the share of training that is over, from 0 to 1; schedules follow it from the next reset on
-        """
+        """:param progress: the completed share of training, from 0 to 1; schedules follow it from the next reset on"""
         if not 0 <= progress <= 1:
             raise ValueError(f"progress={progress!r} must be a share of training, from 0 to 1.")
         self.training_progress = float(progress)
@@ -88,10 +85,7 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
             self.env.get_wrapper_attr("set_training_progress")(progress)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """
-        :param seed: of the environment and of the parameters
-        :param options: ``{"parameters": {...}}`` gives values for this episode; the rest is for the environment
-        """
+        """:param options: ``{"parameters": {...}}`` sets values for this episode; the rest is for the environment"""
         forced = self._forced
         if options is not None and "parameters" in options:
             forced = {**forced, **self._checked(options["parameters"])}
@@ -123,7 +117,7 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
 
     def _checked(self, values: Any) -> dict[str, Any]:
         if not isinstance(values, Mapping):
-            raise ValueError(f"parameters: {values!r} must be names with values, as in {{'gravity': 9.8}}.")
+            raise ValueError(f"parameters: {values!r} must map names to values, as in {{'gravity': 9.8}}.")
         for name, value in values.items():
             allowed = self._find(name)
             if allowed is not None:
@@ -133,10 +127,10 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
     def _tell(self, info: dict[str, Any]) -> None:
         info["parameters"] = {**info.get("parameters", {}), **self._values}
 
-    # What the named classes do in their own way:
+    # NamedRandomization overrides these:
 
     def _find(self, name: str) -> Range | None:
-        """Make sure that there is such a parameter, remember its value, and say which values it may have."""
+        """Check that the parameter exists, remember its value, and return its allowed range."""
         if name not in self._originals:
             path = AttributePath(str(name))
             path.check(self.env)
@@ -153,7 +147,7 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
 
     def _reset_env(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
         result = self.env.reset(seed=seed, options=options)
-        # Some environments set themselves up anew when they are reset
+        # Some environments set their attributes again in reset
         self._write({name: value for name, value in self._values.items() if self._paths[name].read(self.env) != value})
         return result
 
@@ -162,28 +156,25 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
 
 
 class NamedRandomization(DomainRandomization):
-    """Parameters with known names and ranges, which are attributes of the environment unless a subclass says more."""
+    """Parameters with known names and ranges; by default, attributes of the environment."""
 
-    #: Where the classes of environments are that have these parameters
+    #: Import paths of the environments' classes
     made_for: ClassVar[tuple[str, ...]] = ()
-    #: The parameters, and the values that each may have
+    #: Allowed values of each parameter
     ranges: ClassVar[Mapping[str, Range]] = {}
 
     def __init__(self, env: gym.Env, parameters: Mapping[str, Any] | None = None) -> None:
         if not self.fits(env):
             names = " and ".join(path.rpartition(":")[2] for path in self.made_for)
             raise ValueError(
-                f"{type(self).__name__} is made for {names}, not for {env.unwrapped}: DomainRandomization takes "
+                f"{type(self).__name__} is for {names}, not for {env.unwrapped}: DomainRandomization takes "
                 "attributes of any environment."
             )
         super().__init__(env, parameters)
 
     @classmethod
     def fits(cls, env: gym.Env) -> bool:
-        """
-        :param env: an environment
-        :return: whether it has these parameters
-        """
+        """Whether an environment has these parameters."""
         return any(f"{base.__module__}:{base.__name__}" in cls.made_for for base in type(env.unwrapped).__mro__)
 
     def _find(self, name: str) -> Range:

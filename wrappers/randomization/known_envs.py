@@ -1,6 +1,6 @@
-"""Domain randomisation of environments of Gymnasium: their parameters by name, in ranges that make sense.
+"""Domain randomisation of Gymnasium's environments: parameters by name, within sensible ranges.
 
-What follows from a parameter changes with it. ``DomainRandomization`` takes any attribute of any other environment. Put
+Values derived from a parameter change with it. For other environments, ``DomainRandomization`` takes any attribute. Put
 these wrappers first in ``env_wrapper``, next to the environment.
 """
 
@@ -27,7 +27,7 @@ __all__ = [
 
 class LunarLanderRandomization(NamedRandomization):
     """
-    Of LunarLander-v3 and LunarLanderContinuous-v3. In brackets is what they have by themselves:
+    For LunarLander-v3 and LunarLanderContinuous-v3. Defaults are in brackets:
 
     - ``gravity`` (-10), from -12 to 0
     - ``wind_power`` (0; with ``enable_wind`` 15) and ``turbulence_power`` (0; with ``enable_wind`` 1.5). The wind is
@@ -37,7 +37,7 @@ class LunarLanderRandomization(NamedRandomization):
     - ``initial_force`` (1000): the largest random push at the start, in each direction
 
     :param env: the environment
-    :param parameters: for each of these what it is drawn from
+    :param parameters: a distribution for each
     """
 
     made_for = ("gymnasium.envs.box2d.lunar_lander:LunarLander",)
@@ -61,11 +61,11 @@ class LunarLanderRandomization(NamedRandomization):
 
     def _find(self, name: str) -> Range:
         allowed = super()._find(name)
-        if name in self._WIND:  # one of them switches the other on
+        if name in self._WIND:  # each of them switches the wind on
             for other in self._WIND:
                 super()._find(other)
         if name == "initial_x" and self.env.observation_space != self.unwrapped.observation_space:
-            raise ValueError("initial_x changes observations of the lander: put its wrapper first in env_wrapper.")
+            raise ValueError("initial_x changes the lander's observation: put this wrapper first in env_wrapper.")
         return allowed
 
     def _has(self, name: str) -> bool:
@@ -109,7 +109,7 @@ class LunarLanderRandomization(NamedRandomization):
                 setattr(lunar_lander, name, value)
 
     def _shifted(self, observation: np.ndarray, shift: float) -> np.ndarray:
-        """Move the lander and its legs sideways, and the distance to the pad that the next reward is measured from."""
+        """Move the lander and its legs sideways, and the distance to the pad that the next reward starts from."""
         from gymnasium.envs.box2d.lunar_lander import SCALE, VIEWPORT_W
 
         env: Any = self.unwrapped
@@ -124,14 +124,14 @@ class LunarLanderRandomization(NamedRandomization):
 
 class CartPoleRandomization(NamedRandomization):
     """
-    Of CartPole. In brackets is what it has by itself:
+    For CartPole. Defaults are in brackets:
 
     - ``gravity`` (9.8), ``masscart`` (1), ``masspole`` (0.1), ``length`` (0.5, half of the pole's), ``force_mag`` (10)
     - ``tau`` (0.02), the seconds of a step
     - ``friction`` (0), a force on the cart against its velocity, in N for each m/s
 
     :param env: the environment
-    :param parameters: for each of these what it is drawn from
+    :param parameters: a distribution for each
     """
 
     made_for = ("gymnasium.envs.classic_control.cartpole:CartPoleEnv",)
@@ -161,7 +161,7 @@ class CartPoleRandomization(NamedRandomization):
         friction = self._values.get("friction", 0.0)
         if not friction:
             return self.env.step(action)
-        # The environment pushes with ±force_mag; a force against the velocity only adds to it
+        # The environment pushes with ±force_mag; friction adds to it
         env: Any = self.unwrapped
         push = env.force_mag
         env.force_mag = push - (1 if action == 1 else -1) * friction * env.state[1]
@@ -173,14 +173,14 @@ class CartPoleRandomization(NamedRandomization):
 
 class PendulumRandomization(NamedRandomization):
     """
-    Of Pendulum. In brackets is what it has by itself:
+    For Pendulum. Defaults are in brackets:
 
     - ``g`` (10), gravity; ``m`` (1), the mass; ``l`` (1), the length
-    - ``max_torque`` (2) and ``max_speed`` (8), which can only be lowered: the spaces end there
+    - ``max_torque`` (2) and ``max_speed`` (8), which can only be lowered, because of the spaces
     - ``dt`` (0.05), the seconds of a step
 
     :param env: the environment
-    :param parameters: for each of these what it is drawn from
+    :param parameters: a distribution for each
     """
 
     made_for = ("gymnasium.envs.classic_control.pendulum:PendulumEnv",)
@@ -196,7 +196,7 @@ class PendulumRandomization(NamedRandomization):
 
 class MountainCarRandomization(NamedRandomization):
     """
-    Of MountainCar and MountainCarContinuous. In brackets is what they have by themselves:
+    For MountainCar and MountainCarContinuous. Defaults are in brackets:
 
     - ``force`` (0.001) and ``gravity`` (0.0025), of MountainCar
     - ``power`` (0.0015), of MountainCarContinuous
@@ -204,7 +204,7 @@ class MountainCarRandomization(NamedRandomization):
     - ``max_speed`` (0.07), which can only be lowered
 
     :param env: the environment
-    :param parameters: for each of these what it is drawn from
+    :param parameters: a distribution for each
     """
 
     made_for = (
@@ -222,9 +222,6 @@ class MountainCarRandomization(NamedRandomization):
 
 
 def randomization_for(env: gym.Env) -> type[DomainRandomization]:
-    """
-    :param env: an environment
-    :return: the class that knows its parameters by name, or that for any environment
-    """
+    """The class that knows the environment's parameters by name, or the general one."""
     named = (LunarLanderRandomization, CartPoleRandomization, PendulumRandomization, MountainCarRandomization)
     return next((cls for cls in named if cls.fits(env)), DomainRandomization)

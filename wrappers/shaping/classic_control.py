@@ -1,6 +1,6 @@
 """Shapers for CartPole, MountainCar and Acrobot.
 
-They look at the environment's state, not at the observation: noise and other wrappers make no difference.
+They use the environment's state, not the observation, so noise and other wrappers make no difference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["AcrobotPotential", "AcrobotShaping", "CartPoleShaping", "MountainCar
 
 class CartPoleShaping(RewardTerms):
     """
-    Penalties for CartPole, from -1 to 0: with weights up to 1 in sum, no step costs more than it earns.
+    Penalties for CartPole, from -1 to 0: with weights of up to 1 in sum, no step costs more than it earns.
 
     Terms: ``centring``, how far the cart is from the middle; ``angle``, how far the pole is from upright; both as
     shares of where an episode ends.
@@ -41,8 +41,8 @@ class MountainCarShaping(RewardTerms):
     """
     Bonuses for MountainCar-v0 and MountainCarContinuous-v0, from 0 to 1.
 
-    Terms: ``height`` of the car on its hill; ``velocity``, its speed as a share of the possible one. In MountainCar-v0,
-    where a step costs 1, weights up to 1 in sum leave it best to arrive early.
+    Terms: ``height`` of the car on its hill; ``velocity``, its speed as a share of the maximum. In MountainCar-v0,
+    where a step costs 1, arriving early stays best with weights of up to 1 in sum.
     """
 
     default_terms: ClassVar[Mapping[str, float]] = {"height": 0.5}

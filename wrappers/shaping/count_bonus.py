@@ -21,24 +21,24 @@ from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
 __all__ = ["CountBonus", "StateCells", "share_counts"]
 
 _DTYPE = np.dtype(np.uint32)
-#: More cells than this are a mistake: most would never be seen twice
+#: More cells are a mistake: most would never be seen twice
 _MAX_CELLS = 1_000_000
 
 
 class CountBonus(RewardTerms):
     """
-    The term ``count``: 1/√n, where n is how often the state that a step leads to was seen, this time included.
+    The term ``count``: 1/√n, where n is how often the new state was seen, this time included.
 
-    States are cells of a grid over the observations. A reset with a seed begins a new life, in which this environment
-    has seen nothing; other resets forget nothing. Counts are not saved with a model.
+    States are cells of a grid over the observations. A reset with a seed clears the counts of this environment; other
+    resets don't. Counts are not saved with a model.
 
     :param env: the environment
     :param terms: weights by name; ``{count: 1}`` by default
-    :param bins: cells along each dimension of a Box, one number or one for each; Discrete spaces need none
-    :param low: where the grid starts, one number or one for each dimension; the space's bounds by default
-    :param high: where it ends; what lies outside counts for the outermost cells
-    :param dimensions: indices of the observation's numbers that make a state; all by default
-    :param shared: count what all environments of a training have seen, in whatever process they are; see
+    :param bins: cells along each dimension of a Box, one number or one per dimension; Discrete spaces need none
+    :param low: where the grid starts, one number or one per dimension; by default the space's bounds
+    :param high: where it ends; values outside count for the outermost cells
+    :param dimensions: indices of the observation's numbers that make up a state; by default all
+    :param shared: count what all environments of a training have seen, even in other processes; see
         :func:`share_counts`
     """
 
@@ -57,24 +57,22 @@ class CountBonus(RewardTerms):
         super().__init__(env, terms)
         self._cells = StateCells(env.observation_space, bins, low, high, dimensions)
         self._shared = read_flag("shared", shared)
-        # A row for each cell, a column for each environment: each writes to its own, so none is in another's way
+        # A row per cell, a column per environment: each writes only to its own
         self._counts = np.zeros((self._cells.n_cells, 1), _DTYPE)
         self._column = 0
         self._needs_sharing = self._shared
 
     def shared_cells(self) -> int:
-        """:return: how many cells the counts have that this environment would share; 0 when it shares none"""
+        """Number of cells to share; 0 if this environment counts for itself."""
         return self._cells.n_cells if self._shared else 0
 
     def attach_counts(self, path: str, n_envs: int, column: int) -> None:
         """
-        Count in a file that several environments have in memory; see :func:`share_counts`.
+        Count in a memory-mapped file; see :func:`share_counts`.
 
-        :param path: the file
-        :param n_envs: how many environments count in it
-        :param column: this one's place among them
+        :param column: this environment's place among ``n_envs``
         """
-        # A plain view of the same memory: a memmap makes every row a memmap, which takes long
+        # A plain view of the memory: each row of a memmap would be a memmap, which is slow
         self._counts = np.asarray(np.memmap(path, _DTYPE, "r+", shape=(self._cells.n_cells, n_envs)))
         self._column = column
         self._needs_sharing = False
@@ -94,18 +92,18 @@ class CountBonus(RewardTerms):
     def _warn(self) -> None:
         self._needs_sharing = False
         warnings.warn(
-            "CountBonus has shared: true, but counts for itself: nobody called share_counts(). For evaluation that is "
-            "fine. For training call share_counts(env) with the vectorised environment before learn(); RL Zoo does so "
-            "with our algorithms.",
+            "CountBonus has shared: true, but share_counts() was not called, so it counts for itself. For evaluation "
+            "this is fine. For training call share_counts(env) with the vectorised environment before learn(); RL Zoo "
+            "does so with our algorithms.",
             stacklevel=2,
         )
 
 
 def share_counts(env: VecEnv) -> None:
     """
-    Let the environments that have a ``CountBonus`` with ``shared: true`` count together, also in several processes.
+    Let all environments with a ``CountBonus`` and ``shared: true`` count together, even in several processes.
 
-    Others are left alone. The environments of an evaluation are not among them, and don't change what training counts.
+    Environments for evaluation are separate and don't change what training counts.
 
     :param env: the vectorised environment of a training
     """
@@ -118,7 +116,7 @@ def share_counts(env: VecEnv) -> None:
 
 
 def _share(env: VecEnv, indices: list[int], n_cells: int) -> None:
-    # A file that all map into memory: unlike multiprocessing's arrays, processes that run already can be given it
+    # A memory-mapped file: unlike multiprocessing's arrays, it can be given to processes that run already
     descriptor, path = tempfile.mkstemp(prefix="sb3-ext-counts-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -126,20 +124,15 @@ def _share(env: VecEnv, indices: list[int], n_cells: int) -> None:
         for column, index in enumerate(indices):
             env.env_method("attach_counts", path, len(indices), column, indices=[index])
     finally:
-        # It lives on without a name until the last process that uses it ends. Windows keeps it among temporary files
+        # It exists without a name until the last process that uses it ends. Windows keeps the temporary file
         with suppress(PermissionError):
             os.unlink(path)
 
 
 class StateCells:
     """
-    Numbers the cells of a grid over a Box; the states of a Discrete or MultiDiscrete space are cells themselves.
-
-    :param space: the observation space
-    :param bins: cells along each dimension of a Box, one number or one for each
-    :param low: where the grid starts, one number or one for each dimension; the space's bounds by default
-    :param high: where it ends; what lies outside belongs to the outermost cells
-    :param dimensions: indices of the observation's numbers that are looked at; all by default
+    Numbers the cells of a grid over a Box. The states of a Discrete or MultiDiscrete space are cells themselves. The
+    parameters are those of :class:`CountBonus`.
     """
 
     def __init__(
@@ -163,43 +156,39 @@ class StateCells:
         n_cells = np.prod(self._bins, dtype=float)
         if n_cells > _MAX_CELLS:
             raise ValueError(
-                f"bins={bins!r} in {n} dimensions make {n_cells:.0f} cells, and at most {_MAX_CELLS} are possible: "
-                "use fewer bins, or name the dimensions that matter with dimensions=[…]."
+                f"bins={bins!r} in {n} dimensions make {n_cells:.0f} cells, more than {_MAX_CELLS}: use fewer bins, or "
+                "name the dimensions that matter with dimensions=[…]."
             )
         self.n_cells = int(n_cells)
-        # The last dimension's cells are neighbours
         self._strides = np.append(np.cumprod(self._bins[:0:-1])[::-1], 1).astype(float)
 
     def index(self, observation: Any) -> int:
-        """
-        :param observation: one observation
-        :return: the number of its cell, from 0 to ``n_cells - 1``
-        """
+        """The number of an observation's cell."""
         values = np.asarray(observation, np.float64).reshape(-1)
         if self._chosen is not None:
             values = values[self._chosen]
-        # minimum and maximum: np.clip takes thrice as long for so few numbers
+        # np.clip takes three times as long for so few numbers
         cells = np.minimum(np.maximum((values - self._low) * self._scale, 0.0), self._last)
         cell = np.floor(cells) @ self._strides
         if not cell >= 0:
-            raise ValueError(f"The observation {observation} is in no cell: it has NaN in it.")
+            raise ValueError(f"The observation {observation} contains NaN and is in no cell.")
         return int(cell)
 
     def _check_range(self, chosen: list[int]) -> None:
         for place, dimension in enumerate(chosen):
             low, high = self._low[place], self._high[place]
-            # Spaces say "unbounded" with the largest float32 too
+            # Some spaces use the largest float32 for "unbounded"
             if not (np.isfinite(high - low) and high - low < 1e30):
                 raise ValueError(
-                    f"Number {dimension} of the observation has no bounds ({low:g} to {high:g}): give low and high for "
-                    "the grid, or leave it out with dimensions=[…]."
+                    f"Number {dimension} of the observation is unbounded ({low:g} to {high:g}): set low and high, or "
+                    "leave it out with dimensions=[…]."
                 )
             if low >= high:
                 raise ValueError(f"low={low:g} must be below high={high:g}, for number {dimension} of the observation.")
 
 
 def _natural_grid(space: spaces.Space) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Low and high of each dimension, and the number of cells where the space has states by itself."""
+    """Low and high of each dimension, and the number of cells if the space is discrete."""
     if isinstance(space, spaces.Discrete):
         start, size = np.array([space.start], float), np.array([space.n])
         return start, start + size, size
@@ -223,13 +212,13 @@ def _read_dimensions(dimensions: Any, n: int) -> list[int]:
     return chosen
 
 
-def _read_each(option: str, written: Any, n: int) -> np.ndarray:
+def _read_each(option: str, raw: Any, n: int) -> np.ndarray:
     try:
-        values = np.asarray(written, float)
+        values = np.asarray(raw, float)
     except (TypeError, ValueError):
-        raise ValueError(f"{option}={written!r} must be a number, or one for each dimension.") from None
+        raise ValueError(f"{option}={raw!r} must be a number, or one per dimension.") from None
     if values.ndim > 1 or values.size not in (1, n):
-        raise ValueError(f"{option}={written!r} has {values.size} numbers, but there are {n} dimensions.")
+        raise ValueError(f"{option}={raw!r} has {values.size} numbers, but there are {n} dimensions.")
     return np.full(n, values.reshape(-1)) if values.size == 1 else values
 
 

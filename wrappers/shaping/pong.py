@@ -1,4 +1,4 @@
-"""A shaper for Pong, from the positions in the console's memory: whatever the agent sees, image or RAM."""
+"""A shaper for Pong. It reads positions from the emulator's RAM, whatever the agent observes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
 
 __all__ = ["PongShaping"]
 
-#: Addresses in Pong's RAM. The agent plays the right paddle; the ball's y is 0 while there is no ball
+#: Addresses in Pong's RAM. The agent has the right paddle; the ball's y is 0 while there is no ball
 _BALL_X, _PADDLE_Y, _BALL_Y = 49, 51, 54
-#: RAM has the lower ends of paddle (16 lines) and ball (4 lines): so far apart are their middles when these are equal
+#: RAM has the lower ends of paddle (16 lines) and ball (4 lines). If they are equal, the middles are this far apart
 _MIDDLES = 6
 _FIELD_HEIGHT = 160
 
 
 class PongShaping(RewardTerms):
     """
-    Terms: ``near_ball``, from 0 to 1, how near the agent's paddle is to the ball's height; 0 while there is no ball.
-    ``hit``: 1 at a step in which the agent's paddle sent the ball back.
+    Terms: ``near_ball``, from 0 to 1, how close the agent's paddle is to the height of the ball; 0 without a ball.
+    ``hit``: 1 for a step in which the agent's paddle returned the ball.
 
     In a config it comes after ``AtariWrapper``, which clips rewards.
     """
@@ -32,7 +32,7 @@ class PongShaping(RewardTerms):
         super().__init__(env, terms)
         game = getattr(env.unwrapped, "_game", None)
         if game != "pong" or not hasattr(env.unwrapped, "ale"):
-            raise ValueError(f"PongShaping is for ale-py's Pong, and can't shape the rewards of {env}.")
+            raise ValueError(f"PongShaping is for ale-py's Pong, not for {env}.")
         self._ball_x: int | None = None
         self._comes_near = False
 
@@ -55,7 +55,7 @@ class PongShaping(RewardTerms):
         if before is None or before == self._ball_x:
             return 0.0
         came_near, self._comes_near = self._comes_near, self._ball_x > before
-        # A ball that comes towards the agent and then doesn't was hit: one that it missed goes on to the end
+        # A ball that approached the agent and no longer does was hit. A missed one goes on to the end
         return float(came_near and not self._comes_near)
 
     def _forget_ball(self) -> None:

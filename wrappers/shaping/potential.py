@@ -1,9 +1,9 @@
 """Potential-based reward shaping: hints that can't change which policy is best.
 
-A potential φ says how good a state looks. A step from s to s' is rewarded with gamma·φ(s') - φ(s) (Ng, Harada, Russell,
-1999): over an episode, the discounted sum is the same whatever the agent does, so the best policy stays the best. That
-needs the algorithm's own discount, and 0 for the potential of states where the episode terminates. Where it is only
-truncated (time limit), algorithms count on what would have come, and the potential of the last state counts too.
+A potential φ says how good a state looks. A step from s to s' gets gamma·φ(s') - φ(s) (Ng, Harada, Russell, 1999). The
+discounted sum over an episode is the same whatever the agent does, so the best policy stays the best. This needs the
+algorithm's own discount, and a potential of 0 where the episode terminates. If it is only truncated (time limit),
+algorithms bootstrap, and the potential of the last state counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
 
 __all__ = ["PotentialShaping"]
 
-#: Methods of a subclass that start so are potentials
+#: Methods of a subclass with this prefix are potentials
 _PREFIX = "potential_"
 
 Potential = Callable[[Any, dict[str, Any]], float]
@@ -29,16 +29,16 @@ Potential = Callable[[Any, dict[str, Any]], float]
 
 class PotentialShaping(RewardTerms):
     """
-    Adds gamma·φ(s') - φ(s) to the reward, for each of its potentials φ by name.
+    Adds gamma·φ(s') - φ(s) to the reward for each of its potentials φ.
 
-    A subclass has a method ``potential_<name>(self, observation, info)`` for each potential it knows; they can also be
-    given as functions. A potential must depend on the state alone, not on the action or on chance.
+    A subclass has a method ``potential_<name>(self, observation, info)`` for each potential. They can also be given as
+    functions. A potential must depend on the state alone, not on the action or on chance.
 
     :param env: the environment
     :param terms: weights by name, as for :class:`RewardTerms`
     :param gamma: the discount of the algorithm. ``None`` waits for :meth:`set_discount`, which trainings of our
         algorithms call; until then nothing is added, with a warning
-    :param potentials: potentials by name, beside the methods; they take an observation and an info
+    :param potentials: more potentials by name; they take an observation and an info
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class PotentialShaping(RewardTerms):
         self._gamma_was_given = gamma is not None
         self._has_warned = False
         super().__init__(env, terms, {name: partial(self._difference, name) for name in self._potentials})
-        # The potential of the present state
+        # The potential of the current state
         self._values = {name: 0.0 for name, _, _ in self._terms if name in self._potentials}
 
     def set_discount(self, gamma: float) -> None:
         """
-        Tell the discount of the algorithm. One that was given to the constructor stays.
+        Set the discount of the algorithm, unless the constructor was given one.
 
         :param gamma: the discount
         """
@@ -69,8 +69,8 @@ class PotentialShaping(RewardTerms):
             self._gamma = gamma
         elif self._gamma is not None and not math.isclose(self._gamma, gamma):
             warnings.warn(
-                f"{type(self).__name__} was given gamma={self._gamma}, but the algorithm's is {gamma}: the best policy "
-                "for the shaped reward may be another one. Leave gamma out to use the algorithm's.",
+                f"{type(self).__name__} has gamma={self._gamma}, but the algorithm has {gamma}, so shaping may change "
+                "which policy is best. Leave gamma out to use the algorithm's.",
                 stacklevel=2,
             )
         if self.env.has_wrapper_attr("set_discount"):
@@ -95,15 +95,15 @@ class PotentialShaping(RewardTerms):
         if not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"{type(self).__name__} doesn't know the discount, and adds nothing to the reward. For evaluation that "
-                "is fine. For training give it gamma, or call env.env_method('set_discount', model.gamma) before "
-                "learn(); RL Zoo does so with our algorithms.",
+                f"{type(self).__name__} doesn't know the discount and adds nothing to the reward. For evaluation this "
+                "is fine. For training set gamma, or call env.env_method('set_discount', model.gamma) before learn(); "
+                "RL Zoo does so with our algorithms.",
                 stacklevel=2,
             )
 
 
-def _read_discount(written: Any) -> float:
-    gamma = read_number("gamma", written)
+def _read_discount(raw: Any) -> float:
+    gamma = read_number("gamma", raw)
     if not 0.0 <= gamma <= 1.0:
-        raise ValueError(f"gamma={written!r} must be from 0 to 1: the discount of the algorithm.")
+        raise ValueError(f"gamma={raw!r} must be the discount of the algorithm, from 0 to 1.")
     return gamma

@@ -1,4 +1,4 @@
-"""Shapers for Taxi: how many steps are still to go, around the walls, to the passenger and then to the destination."""
+"""Shapers for Taxi: how many steps remain, around the walls, to the passenger and then to the destination."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
 
 __all__ = ["TaxiPotential", "TaxiShaping", "steps_to_go"]
 
-#: Where Taxi says the passenger is when it is in the taxi
+#: The passenger's location in the taxi
 _ABOARD = 4
 
 
 class TaxiShaping(RewardTerms):
-    """The term ``distance`` for Taxi: minus the steps to go, as a share of the longest way; 0 when all is done."""
+    """The term ``distance`` for Taxi: minus the remaining steps, as a share of the longest way."""
 
     default_terms: ClassVar[Mapping[str, float]] = {"distance": 1.0}
     made_for = (TaxiEnv,)
@@ -37,7 +37,7 @@ class TaxiShaping(RewardTerms):
 class TaxiPotential(PotentialShaping):
     """
     The term of :class:`TaxiShaping` as a potential. With the default weight, a step in the right direction earns about
-    what a step costs.
+    as much as a step costs.
     """
 
     default_terms: ClassVar[Mapping[str, float]] = {"distance": 20.0}
@@ -53,10 +53,7 @@ class TaxiPotential(PotentialShaping):
 
 
 def steps_to_go(taxi: Any) -> np.ndarray:
-    """
-    :param taxi: a Taxi environment without wrappers
-    :return: the smallest number of actions that deliver the passenger, for each state
-    """
+    """The smallest number of actions that deliver the passenger, for each state."""
     ways = [_ways_from(taxi, location) for location in taxi.locs]
     steps = np.zeros(taxi.observation_space.n, int)
     for state in range(len(steps)):
@@ -88,7 +85,7 @@ def _ways_from(taxi: Any, start: tuple[int, int]) -> dict[tuple[int, int], int]:
 
 
 def _neighbours(taxi: Any, row: int, column: int) -> list[tuple[int, int]]:
-    """Places that one step leads to. On the map, walls stand between columns, and a colon where there is none."""
+    """Places one step away. On the map, walls are between columns, with a colon where there is none."""
     places = [(row + 1, column), (row - 1, column)]
     if taxi.desc[1 + row, 2 * column + 2] == b":":
         places.append((row, column + 1))

@@ -1,7 +1,7 @@
 """Reward shaping with named terms: the base of all shapers.
 
-A term is a number that a step is worth beside the environment's reward. Each has a name and a weight, is logged for
-every episode, and is added outside Monitor: scores, thresholds and best models stay those of the raw reward.
+A term adds a number to the reward of a step. It has a name and a weight and is logged for every episode. Terms are
+added outside Monitor: scores, thresholds and best models use the raw reward.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from sb3_ext.wrappers.base import EPISODE_KEY, report
 
 __all__ = ["RewardTerms", "Step"]
 
-#: The name under which ``terms`` has the weight of the reward that comes from below
+#: In ``terms``: the weight of the environment's reward
 _REWARD = "reward"
-#: Names of metrics: a term with one of them would be mistaken for it
+#: Names of metrics, which a term can't have
 _RESERVED = (_REWARD, "raw", "shaped")
-#: Methods of a subclass that start so are terms
+#: Methods of a subclass with this prefix are terms
 _PREFIX = "term_"
 
 
@@ -38,7 +38,7 @@ class Step(NamedTuple):
     action: Any
     #: Observation after it
     observation: Any
-    #: The environment's own reward, or what a shaper further in made of it
+    #: The environment's own reward, or that of an inner shaper
     reward: float
     terminated: bool
     truncated: bool
@@ -49,33 +49,32 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
     """
     Adds named terms to the reward: ``reward + Σ weight · value``.
 
-    A subclass has a method ``term_<name>(self, step)`` for each term it knows, and may override :meth:`begin_episode`.
-    Terms can also be given as functions, without a subclass. At the end of an episode, ``reward/<name>`` is a term's
-    sum over the episode with its weight, ``reward/raw`` the sum of the environment's own rewards, and
-    ``reward/shaped`` what the agent got.
+    A subclass has a method ``term_<name>(self, step)`` for each term, and may override :meth:`begin_episode`. Terms can
+    also be given as functions. At the end of an episode, ``reward/<name>`` is a term's weighted sum, ``reward/raw`` the
+    sum of the environment's own rewards, and ``reward/shaped`` what the agent got.
 
-    SB3 wraps an environment that has no Monitor into one, which would take shaped rewards for the score. So an
-    environment without Monitor gets one here, below the shaping.
+    SB3 wraps an environment without Monitor into one, which would count shaped rewards as the score. So such an
+    environment gets a Monitor here, below the shaping.
 
     :param env: the environment
-    :param terms: weights by name; a term that is not named is not computed. ``reward`` is the weight of the
+    :param terms: weights by name; terms that are not named are not computed. ``reward`` is the weight of the
         environment's own reward, 1 by default
-    :param functions: terms by name, beside the methods; they take a :class:`Step`
+    :param functions: more terms by name; they take a :class:`Step`
     """
 
-    #: Weights where ``terms`` is not given
+    #: Weights if ``terms`` is not given
     default_terms: ClassVar[Mapping[str, float]] = {}
-    #: Classes of environments it is for; none: for all
+    #: Classes of environments it is for; empty for all
     made_for: ClassVar[tuple[type[gym.Env], ...]] = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        # Here and not in each subclass: arguments are checked, and kept for the spec
+        # Checks arguments and records them for the spec, here instead of in each subclass
         self = super().__new__(cls)
         parameters = inspect.signature(cls.__init__).parameters
         if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters.values()):
             check_keywords(cls.__name__, kwargs, parameters)
         given = {**dict(zip(list(parameters)[1:], args, strict=False)), **kwargs}
-        if given:  # copies are made without
+        if given:  # copies have none
             RecordConstructorArgs.__init__(self, **{name: value for name, value in given.items() if name != "env"})
         return self
 
@@ -88,11 +87,11 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
         gym.Wrapper.__init__(self, env if is_wrapped(env, Monitor) else _RawMonitor(env))
         if self.made_for and not isinstance(env.unwrapped, self.made_for):
             classes = " or ".join(cls.__name__ for cls in self.made_for)
-            raise ValueError(f"{type(self).__name__} is for {classes}, and can't shape the rewards of {env}.")
+            raise ValueError(f"{type(self).__name__} is for {classes}, not for {env}.")
         methods = {name[len(_PREFIX) :]: getattr(self, name) for name in dir(type(self)) if name.startswith(_PREFIX)}
         known: dict[str, Callable[[Step], float]] = {**methods, **(functions or {})}
         for name in set(known) & set(_RESERVED):
-            raise ValueError(f"{type(self).__name__}: a term can't be called {name!r}, which is a metric's name.")
+            raise ValueError(f"{type(self).__name__}: a term can't be called {name!r}, the name of a metric.")
         weights = self._read_weights(self.default_terms if terms is None else terms, list(known))
         self._reward_weight = weights.pop(_REWARD, 1.0)
         self._terms = [(name, weight, known[name]) for name, weight in weights.items()]
@@ -102,8 +101,8 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
 
     def set_shaping(self, on: bool) -> None:
         """
-        Switch the terms of this shaper and of those further in on or off. RL Zoo's ``enjoy`` adds up the rewards that
-        come out of the wrappers and calls that the score, so it gets them off.
+        Switch the terms of this shaper and of those inside it on or off. RL Zoo's ``enjoy`` takes the sum of shaped
+        rewards for the score, so it switches them off.
 
         :param on: whether rewards are shaped
         """
@@ -113,7 +112,7 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
 
     def begin_episode(self, observation: Any, info: dict[str, Any]) -> None:
         """
-        Called after each reset; for terms that keep something over an episode.
+        Called after each reset, for terms with a memory.
 
         :param observation: the first observation
         :param info: the reset's info
@@ -138,7 +137,7 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
             if not math.isfinite(contribution):
                 raise ValueError(
                     f"{type(self).__name__}: the term {name!r} is {contribution} at {observation}. "
-                    "A reward that is not a number would end the training's."
+                    "Rewards must be finite."
                 )
             self._sums[name] += contribution
             shaped += contribution
@@ -155,7 +154,7 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
         self._shaped = 0.0
 
     def _report(self, info: dict[str, Any]) -> None:
-        # Shapers further in have reported already: only they saw the raw reward, and equal terms add up
+        # Inner shapers have reported already. Only they saw the raw reward; terms of the same name add up
         inner = info.get(EPISODE_KEY, {})
         numbers = {f"reward/{name}": total for name, total in self._sums.items()}
         numbers = {name: total + inner.get(name, 0.0) for name, total in numbers.items()}
@@ -165,16 +164,16 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
         owner = type(self).__name__
         if not isinstance(terms, Mapping):
             example = known[0] if known else "height"
-            raise ValueError(f"{owner}: terms={terms!r} must be names with weights, such as {{{example}: 0.5}}.")
+            raise ValueError(f"{owner}: terms={terms!r} must map names to weights, such as {{{example}: 0.5}}.")
         if not terms:
-            raise ValueError(f"{owner} needs terms, with a weight for each: {', '.join(known) or 'it knows none'}.")
+            raise ValueError(f"{owner} needs terms with weights: {', '.join(known) or 'it has none'}.")
         weights = {}
-        for name, written in terms.items():
+        for name, raw in terms.items():
             if name not in known and name != _REWARD:
                 raise ValueError(f"{owner} has no term {name!r}: {nearest(str(name), [*known, _REWARD])}")
-            weights[name] = read_number(f"{owner}: the weight of {name}", written)
+            weights[name] = read_number(f"{owner}: the weight of {name}", raw)
             if not math.isfinite(weights[name]):
-                raise ValueError(f"{owner}: the weight of {name} is {written!r}, and must be finite.")
+                raise ValueError(f"{owner}: the weight of {name} is {raw!r}, but must be finite.")
         return weights
 
 

@@ -99,7 +99,7 @@ def test_a_mistake_in_a_config_is_told(written, said):
     ("last", "said"),
     [
         ({"env_kwargs": {"levle": 1}}, "stage 2 .*can't be made: .*levle"),
-        ({"env_kwargs": {"n_actions": 3}}, r"stage 2 .*action_space is Discrete\(3\), and must be Discrete\(2\)"),
+        ({"env_kwargs": {"n_actions": 3}}, r"stage 2 .*action_space is Discrete\(3\), but must be Discrete\(2\)"),
         ({"env": "CartPole-v1"}, "stage 2 .*observation_space"),
         ({"attributes": {"bnus": 1}}, "stage 2 .*did you mean 'bonus'"),
         ({"attributes": {"spec": {}}}, "stage 2 .*can't be set"),

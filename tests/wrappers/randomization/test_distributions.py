@@ -121,7 +121,7 @@ def test_without_progress_a_schedule_is_drawn_from_its_end():
         ("{choice: []}", "must be a list"),
         ("{choice: euler}", "must be a list"),
         ("{choice: [[1, 2]]}", "must be a list"),
-        ("{choice: [1, 2], weights: [1]}", "a number for each"),
+        ("{choice: [1, 2], weights: [1]}", "one number for each"),
         ("{choice: [1, 2], weights: [0, 0]}", "nor all 0"),
         ("{choice: [1, 2], weights: [-1, 2]}", "must not be negative"),
         ("{schedule: {from: 1}}", "must be {from: ..., to: ...}"),

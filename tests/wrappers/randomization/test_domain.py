@@ -244,8 +244,8 @@ def test_any_attribute_can_be_randomised_wherever_it_is():
         ("drug", AttributeError, "did you mean 'drag'"),
         ("unwrapped.model.gravty", AttributeError, "did you mean 'gravity'"),
         ("unwrapped.settings.mod", AttributeError, "did you mean 'mode'"),
-        ("model.gravity.3", AttributeError, "elements 0 to 2, and no '3'"),
-        ("model.gravity.z", AttributeError, "elements 0 to 2, and no 'z'"),
+        ("model.gravity.3", AttributeError, "elements 0 to 2, but no '3'"),
+        ("model.gravity.z", AttributeError, "elements 0 to 2, but no 'z'"),
         ("parts.mass", AttributeError, r"parts \(NoneType\) has no 'mass'"),
         ("model.gravity", ValueError, "one of its 3 elements, as in model.gravity.0"),
         ("model", ValueError, "not a number but SimpleNamespace"),
@@ -274,7 +274,7 @@ def test_a_fraction_does_not_become_a_whole_number_unseen():
         ("LunarLander-v3", {"initial_x": 1.5}, ValueError, "initial_x can't be 1.5"),
         ("CartPole-v1", {"masspole": 0}, ValueError, "must be above 0"),
         ("CartPole-v1", {"length": {"unifrm": [0, 1]}}, ValueError, "did you mean 'uniform'"),
-        ("CartPole-v1", ["length"], ValueError, "must be names with distributions"),
+        ("CartPole-v1", ["length"], ValueError, "must map names to distributions"),
         ("Pendulum-v1", {"max_torque": {"uniform": [1, 3]}}, ValueError, "max_torque can't be 3"),
         ("MountainCarContinuous-v0", {"force": 0.001}, TypeError, "has no parameter 'force'"),
     ],
@@ -290,5 +290,5 @@ def test_wrong_values_for_an_episode_get_a_clear_error():
         env.reset(options={"parameters": {"gravity": 3}})
     with pytest.raises(TypeError, match="did you mean 'wind_power'"):
         env.force_parameters({"wind_powr": 3})
-    with pytest.raises(ValueError, match="names with values"):
+    with pytest.raises(ValueError, match="map names to values"):
         env.force_parameters([3])

@@ -28,7 +28,7 @@ def make_lander(parameters, **kwargs):
 
 
 def test_a_named_class_says_what_it_is_made_for():
-    with pytest.raises(ValueError, match="made for LunarLander, not for <CartPoleEnv"):
+    with pytest.raises(ValueError, match="for LunarLander, not for <CartPoleEnv"):
         LunarLanderRandomization(gym.make("CartPole-v1"), {})
 
 

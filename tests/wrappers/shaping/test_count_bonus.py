@@ -78,7 +78,7 @@ def test_only_the_chosen_dimensions_count():
 @pytest.mark.parametrize(
     ("kwargs", "error"),
     [
-        ({}, "Number 1 of the observation has no bounds"),
+        ({}, "Number 1 of the observation is unbounded"),
         ({"dimensions": [0, 4]}, "different indices from 0 to 3"),
         ({"dimensions": [0], "low": 3, "high": 2}, "low=3 must be below high=2"),
         ({"dimensions": [0, 2], "bins": [3, 3, 3]}, "bins=.* has 3 numbers, but there are 2 dimensions"),
@@ -157,7 +157,7 @@ def test_an_evaluation_does_not_count_for_the_training(closing):
 def test_sharing_that_nobody_set_up_is_told_once():
     env = CountBonus(Walk(), shared=True)
     env.reset(seed=0)
-    with pytest.warns(UserWarning, match=r"nobody called share_counts\(\)") as caught:
+    with pytest.warns(UserWarning, match=r"share_counts\(\) was not called") as caught:
         bonuses(env, [(0, 0), (0, 0)])
     assert len(caught) == 1
 

@@ -151,7 +151,7 @@ def test_without_a_discount_nothing_is_added_and_a_warning_says_so_once():
 
 def test_a_discount_that_was_given_stays_and_a_mismatch_is_told():
     env = shaped(gamma=0.5)
-    with pytest.warns(UserWarning, match=r"given gamma=0.5, but the algorithm's is 0.9"):
+    with pytest.warns(UserWarning, match=r"has gamma=0.5, but the algorithm has 0.9"):
         env.set_discount(GAMMA)
     env.reset(seed=0)
     assert env.step(2)[1] == pytest.approx(-0.1 + 0.5 * POTENTIAL[4] - POTENTIAL[3])

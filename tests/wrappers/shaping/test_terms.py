@@ -138,8 +138,8 @@ def test_a_report_keeps_what_others_reported():
         ({"rewrd": 1.0}, "did you mean 'reward'"),
         ({"after": "much"}, "weight of after='much' must be a number"),
         ({"after": math.nan}, "must be finite"),
-        (["after"], "must be names with weights"),
-        (None, "needs terms, with a weight for each: actions, after, before"),
+        (["after"], "must map names to weights"),
+        (None, "needs terms with weights: actions, after, before"),
     ],
 )
 def test_wrong_terms_get_a_clear_error(terms, error):
