@@ -22,6 +22,7 @@ import numpy as np
 from sb3_ext.common.model_file import read_model_file
 from sb3_ext.common.names import nearest
 from sb3_ext.metrics.curves import BoundedCurve, Series
+from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint
 from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
 from sb3_ext.runs.monitor import WINDOW, Episodes, read_episodes
 from sb3_ext.runs.plain_files import as_number, checked, read_json, read_text, read_yaml
@@ -142,6 +143,10 @@ class RunRecord:
     def final_model(self) -> Path | None:
         """Where RL Zoo saves the final model, whether it exists or not."""
         return None if self.params_folder is None else self.params_folder.with_name(f"{self.params_folder.name}.zip")
+
+    @property
+    def has_best_model(self) -> bool:
+        return Checkpoint(self.folder, BEST).model.is_file()
 
     @cached_property
     def score(self) -> Series | None:

@@ -12,6 +12,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -225,8 +226,9 @@ def best_video(folder: Folder) -> Path | None:
         or by RL Zoo's ``record_video``
     """
     best = Checkpoint(Path(folder), BEST)
-    if best.model.is_file() and best.video(best.step).is_file():
-        return best.video(best.step)
+    with suppress(OSError, ValueError):  # there may be no best model, or half of one
+        if (video := best.video(best.step)).is_file():
+            return video
     videos = find_videos(folder)
     ours = [video.path for video in videos if video.kind == "best"]
     candidates = ours or [video.path for video in videos if video.kind.startswith("best-model-")]

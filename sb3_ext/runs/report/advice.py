@@ -170,7 +170,7 @@ def _when_reached(run: RunRecord) -> list[str]:
         )
     last, threshold = _last_score(run), run.threshold
     if last is not None and threshold is not None and last < threshold.value:
-        keep_best = " Keep the best model (see below)." if _has_best_model(run) else ""
+        keep_best = " Keep the best model (see below)." if run.has_best_model else ""
         said.append(
             f"The score fell below the threshold again, to {number(last)} at the end.{keep_best} {_calmer(run)}, or "
             "stop when it is solved."
@@ -202,7 +202,7 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
         )
         return [f"The score is still rising: {change} above that of the previous fifth.{until}{commands}"]
     if trend.kind == "falling":
-        play_best = " Play the best model (see below)." if _has_best_model(run) else ""
+        play_best = " Play the best model (see below)." if run.has_best_model else ""
         return [
             f"The score was falling at the end: {change} below that of the previous fifth.{until}{play_best} "
             f"{_calmer(run)}."
@@ -273,10 +273,6 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
 def _is_close(evaluation: EvaluationResult, threshold: float) -> bool:
     error = evaluation.error
     return error is not None and abs(evaluation.mean - threshold) < 2 * error
-
-
-def _has_best_model(run: RunRecord) -> bool:
-    return (run.folder / "best_model.zip").is_file()
 
 
 def _last_score(run: RunRecord) -> float | None:

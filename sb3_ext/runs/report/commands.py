@@ -91,7 +91,7 @@ def watch_commands(run: RunRecord) -> list[tuple[str, str]]:
     commands = []
     if run.final_model is not None and (run.final_model.is_file() or run.training.get("state") != "failed"):
         commands.append(("the agent of the end", shlex.join(words)))
-    if (run.folder / "best_model.zip").is_file():
+    if run.has_best_model:
         commands.append(("the best one by evaluation", shlex.join([*words, "--load-best"])))
     return commands
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import yaml
 
+from sb3_ext.runs.agents.checkpoint import best_video
 from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
 from sb3_ext.runs.plain_files import as_number
 from sb3_ext.runs.progress import MAX_POINTS
@@ -103,6 +104,9 @@ def commands(run: RunRecord) -> list[str]:
         models = [shown_path(path) for path in sorted(run.folder.glob("*.zip"))]
         found = f" Models in it: {', '.join(f'`{model}`' for model in models)}." if models else " It contains no model."
         lines.append(f"The folder is not where RL Zoo's `enjoy` looks (`<folder>/<algo>/<env>_<number>`).{found}")
+    video = best_video(run.folder)
+    if video is not None:
+        lines += ["", f"Video of the best model: [{video.name}](videos/{video.name})"]
     again = train_command(run)
     if again is not None:
         lines += ["", "The same training again (if its hyperparameter file has changed, use the config below):"]

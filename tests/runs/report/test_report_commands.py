@@ -42,6 +42,15 @@ def test_config_and_commands_are_there(tmp_path, monkeypatch):
     assert yaml.safe_load(written) == {"n_timesteps": 100_000, "policy": "MlpPolicy", "shape": [1, 2]}
 
 
+def test_the_video_of_the_best_model_is_linked(tmp_path):
+    folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1")
+    assert "Video" not in make_report(folder)
+    (folder / "videos").mkdir()
+    (folder / "videos" / "best-step-100.mp4").touch()
+    (folder / "best_model.zip").touch()
+    assert "Video of the best model: [best-step-100.mp4](videos/best-step-100.mp4)" in make_report(folder)
+
+
 def test_the_command_writes_it_later(reported_run, tmp_path, capsys):
     folder = copied(reported_run, tmp_path)
     before = (folder / "report.md").read_text()
