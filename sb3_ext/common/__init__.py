@@ -1,4 +1,1 @@
-"""What the algorithms share: keyword checks, returns, update diagnostics, parameter snapshots.
-
-Pure pieces that know nothing of RL Zoo, of environments or of one particular algorithm belong here.
-"""
+"""What the algorithms share, and what every layer may use: nothing here knows RL Zoo or one particular algorithm."""

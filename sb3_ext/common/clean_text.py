@@ -18,16 +18,13 @@ _NOT_PRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2
 
 
 def mask_passwords(text: str) -> str:
-    """
-    :param text: such as a command line or a file
-    :return: the same with ``***`` for passwords in addresses, as ``postgresql://user:***@host/db``
-    """
+    """:return: the text with ``***`` for passwords in addresses, as in ``postgresql://user:***@host/db``"""
     return _IN_QUERY.sub(r"\1***", _ADDRESS.sub(_masked, text))
 
 
 @contextmanager
 def masked_command_line() -> Iterator[None]:
-    """For code of others that keeps or uploads the command line: it sees one without passwords."""
+    """Hides passwords from third-party code that stores or uploads the command line."""
     argv, orig_argv = sys.argv, sys.orig_argv
     sys.argv, sys.orig_argv = ([mask_passwords(word) for word in words] for words in (argv, orig_argv))
     try:
@@ -37,15 +34,12 @@ def masked_command_line() -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """
-    :param text: from a file that anybody may have written
-    :return: the same without control characters, which could clear a terminal or type into it
-    """
+    """:return: the text without control characters, which could clear a terminal or type into it"""
     return _NOT_PRINTABLE.sub("", text)
 
 
 def _masked(address: re.Match[str]) -> str:
-    """Greedy, as a password may have any character: from the first colon to the last ``@``."""
+    """Greedy, because a password may contain any character: from the first colon to the last ``@``."""
     login, at, rest = address[0].rpartition("@")
     user, colon, password = login[3:].partition(":")
     if not password or set(user) & set("/?#@"):

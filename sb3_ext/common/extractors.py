@@ -1,4 +1,4 @@
-"""Feature extractors beside SB3's own, for ``policy_kwargs: {features_extractor_class: …}``."""
+"""Feature extractors in addition to SB3's, for ``policy_kwargs: {features_extractor_class: …}``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _ResidualBlock(nn.Module):
 
 class ImpalaCNN(BaseFeaturesExtractor):
     """
-    The residual network of IMPALA (Espeholt et al., 2018): slower than NatureCNN, and often better from few steps.
+    The residual network of IMPALA (Espeholt et al., 2018): slower than NatureCNN, and often better with few steps.
 
     :param observation_space: images, channels first
     :param features_dim: number of features
@@ -57,11 +57,11 @@ class ImpalaCNN(BaseFeaturesExtractor):
 
 class NormalizedMlp(BaseFeaturesExtractor):
     """
-    Observations normalised by their running mean and standard deviation, inside the policy: the statistics are saved
-    with it, and no ``VecNormalize`` is needed to play.
+    Normalises observations by their running mean and standard deviation, inside the policy: the statistics are saved
+    with it, so it plays without a ``VecNormalize``.
 
     :param observation_space: vectors
-    :param features_dim: number of features; 0 hands on the normalised observations
+    :param features_dim: number of features; 0 passes on the normalised observations
     :param clip: largest absolute value of a normalised observation
     """
 
@@ -81,7 +81,7 @@ class NormalizedMlp(BaseFeaturesExtractor):
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         flat = self.flatten(observations)
-        # Rollouts and evaluation run in eval mode: only what is learned from counts
+        # Rollouts and evaluation run in eval mode: only training data counts
         if self.training and th.is_grad_enabled():
             self._update(flat.detach())
         normalized = (flat - self.mean) / th.sqrt(self.variance + 1e-8)
@@ -114,7 +114,7 @@ class DiscreteEmbedding(BaseFeaturesExtractor):
                 f"DiscreteEmbedding is for Discrete and MultiDiscrete observations, not {observation_space}."
             )
         super().__init__(observation_space, features_dim)
-        # SB3 hands over one-hot vectors: a linear layer without bias looks them up
+        # SB3 passes one-hot vectors: a linear layer without bias looks them up
         self.embedding = nn.Linear(get_flattened_obs_dim(observation_space), features_dim, bias=False)
 
     def forward(self, observations: th.Tensor) -> th.Tensor:

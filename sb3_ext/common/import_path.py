@@ -14,7 +14,7 @@ def import_class(option: str, path: str, kind: type) -> Any:
     """
     :param option: name of the option, for the error
     :param path: module and class, such as ``my_package.MyCNN``
-    :param kind: what it must be a subclass of
+    :param kind: the class that it must be a subclass of
     :raises ValueError: when there is no such class, with the reason
     """
     module_name, _, name = path.rpartition(".")

@@ -14,22 +14,13 @@ Init = TypeVar("Init", bound=Callable[..., None])
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """
-    :param name: a name that is not known
-    :param known: the names that are
-    :return: a sentence to end an error with: the nearest known name, or all of them when none is near
-    """
+    """:return: the end of an error about an unknown name: the nearest known name, or all of them when none is near"""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(set(known)))}."
 
 
 def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
-    """
-    :param option: name of the option, for the error
-    :param value: its value
-    :param allowed: the values it may have
-    :raises ValueError: when it has another one
-    """
+    """:raises ValueError: when the option has another value than those allowed"""
     if value not in allowed:
         choices = ", ".join(repr(choice) for choice in allowed)
         close = difflib.get_close_matches(value, allowed, n=1, cutoff=0.5) if isinstance(value, str) else []
@@ -38,12 +29,7 @@ def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
 
 
 def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -> None:
-    """
-    :param owner: what takes the keywords, for the error
-    :param given: the keywords it was given
-    :param known: the keywords it takes
-    :raises TypeError: when one is not known
-    """
+    """:raises TypeError: when one of the given keywords is not known"""
     for name in given:
         if name not in known:
             public = [other for other in known if not other.startswith("_") and other not in ("self", "args", "kwargs")]

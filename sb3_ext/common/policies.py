@@ -1,4 +1,4 @@
-"""Policies whose every part can be written in YAML, under ``policy_kwargs``."""
+"""Policies whose parts can all be named in YAML, under ``policy_kwargs``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OPTIMIZERS: dict[str, type[th.optim.Optimizer]] = {
     "RMSprop": th.optim.RMSprop,
     "SGD": th.optim.SGD,
 }
-#: The classes that have a name, and what any other must be a subclass of
+#: The classes with a name, and the base class of all others
 _BY_NAME: dict[str, tuple[dict[str, Any], type]] = {
     "activation_fn": (ACTIVATIONS, nn.Module),
     "features_extractor_class": (EXTRACTORS, BaseFeaturesExtractor),
@@ -73,7 +73,6 @@ _BY_NAME: dict[str, tuple[dict[str, Any], type]] = {
 
 def resolve_policy_kwargs(policy_class: type[BasePolicy], policy_kwargs: dict[str, Any]) -> dict[str, Any]:
     """
-    :param policy_class: the policy that they are for
     :param policy_kwargs: as written, with names of classes, import paths or the classes themselves
     :return: with the classes
     :raises ValueError: when there is no class of a name or at a path
@@ -82,20 +81,20 @@ def resolve_policy_kwargs(policy_class: type[BasePolicy], policy_kwargs: dict[st
     _check_parameters("policy_kwargs", policy_class, policy_kwargs)
     resolved = {key: _resolve(key, value) if key in _BY_NAME else value for key, value in policy_kwargs.items()}
     if "features_extractor_class" in resolved:
-        written = resolved.get("features_extractor_kwargs") or {}
-        _check_parameters("features_extractor_kwargs", resolved["features_extractor_class"], written)
+        raw = resolved.get("features_extractor_kwargs") or {}
+        _check_parameters("features_extractor_kwargs", resolved["features_extractor_class"], raw)
     return resolved
 
 
-def _check_parameters(option: str, cls: type, written: dict[str, Any]) -> None:
-    """A class with ``**kwargs`` hands them to the next one in line."""
+def _check_parameters(option: str, cls: type, raw: dict[str, Any]) -> None:
+    """A class with ``**kwargs`` passes them on to the next one in its MRO."""
     known: set[str] = set()
     for base in cls.__mro__:
         parameters = inspect.signature(vars(base)["__init__"]).parameters if "__init__" in vars(base) else {}
         known |= set(parameters)
         if parameters and not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
             break
-    check_keywords(f"{option} of {cls.__name__}", written, known)
+    check_keywords(f"{option} of {cls.__name__}", raw, known)
 
 
 def _resolve(key: str, value: Any) -> Any:
@@ -112,10 +111,10 @@ def _resolve(key: str, value: Any) -> Any:
 
 class PolicyOptions(BasePolicy):
     """
-    Mixin for actor-critic policies; with its options left alone the policy is SB3's, weight for weight.
+    Mixin for actor-critic policies; with its default options the policy is SB3's, weight for weight.
 
     :param layer_norm: normalise each hidden layer before its activation
-    :param dropout: share of hidden units that are dropped while learning
+    :param dropout: fraction of hidden units that are dropped while learning
     :param ortho_gain: gain of the orthogonal initialisation of the hidden layers (SB3: sqrt(2))
     :param weight_decay: decoupled weight decay (AdamW)
     """
@@ -171,7 +170,7 @@ class PolicyOptions(BasePolicy):
 def _with_weight_decay(kwargs: dict[str, Any], weight_decay: float) -> dict[str, Any]:
     optimizer_class = kwargs.get("optimizer_class", th.optim.Adam)
     if optimizer_class is th.optim.Adam:
-        # Adam's own weight decay is scaled by the moments; AdamW's is what people mean. SB3's epsilon.
+        # Adam's own weight decay is scaled by the moments; people mean AdamW's. The epsilon is SB3's
         kwargs = {**kwargs, "optimizer_class": th.optim.AdamW}
         kwargs["optimizer_kwargs"] = {"eps": 1e-5, **(kwargs.get("optimizer_kwargs") or {})}
     kwargs["optimizer_kwargs"] = {**(kwargs.get("optimizer_kwargs") or {}), "weight_decay": weight_decay}
@@ -191,27 +190,27 @@ class MultiInputPolicy(PolicyOptions, MultiInputActorCriticPolicy):
 
 
 class MlpLstmPolicy(PolicyOptions, RecurrentActorCriticPolicy):
-    """With a memory, for vectors and discrete states."""
+    """Recurrent, for vectors and discrete states."""
 
 
 class CnnLstmPolicy(PolicyOptions, RecurrentActorCriticCnnPolicy):
-    """With a memory, for images."""
+    """Recurrent, for images."""
 
 
 class MultiInputLstmPolicy(PolicyOptions, RecurrentMultiInputActorCriticPolicy):
-    """With a memory, for Dict observations."""
+    """Recurrent, for Dict observations."""
 
 
 class MaskableMlpPolicy(PolicyOptions, MaskableActorCriticPolicy):
-    """Told which actions are possible, for vectors and discrete states."""
+    """With action masks, for vectors and discrete states."""
 
 
 class MaskableCnnPolicy(PolicyOptions, MaskableActorCriticCnnPolicy):
-    """Told which actions are possible, for images."""
+    """With action masks, for images."""
 
 
 class MaskableMultiInputPolicy(PolicyOptions, MaskableMultiInputActorCriticPolicy):
-    """Told which actions are possible, for Dict observations."""
+    """With action masks, for Dict observations."""
 
 
 POLICIES: dict[str, type[BasePolicy]] = {

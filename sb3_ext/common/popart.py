@@ -1,7 +1,7 @@
 """PopArt: a value head that learns normalised returns, whatever their scale (van Hasselt et al., 2016).
 
-The head answers in the returns' own units, so that nothing around it changes; only the loss is taken in normalised
-units. When the statistics move, its weights are changed so that its answers stay what they were.
+The head's outputs are in the returns' own units, so nothing around it changes; only the loss is computed in normalised
+units. When the statistics change, its weights are adapted so that its outputs stay the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["PopArtHead"]
 
 class PopArtHead(nn.Linear):
     """
-    :param linear: the value head to take the place of
-    :param beta: share of the newest returns in the statistics, at each update
+    :param linear: the value head to replace
+    :param beta: weight of the newest returns in the statistics, at each update
     """
 
     mean: th.Tensor
@@ -32,7 +32,7 @@ class PopArtHead(nn.Linear):
         self.load_state_dict(linear.state_dict())
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # An agent that was trained without this head has no statistics yet, and goes on from there
+        # A model that was trained without this head has no statistics yet
         for name, buffer in self.named_buffers():
             state_dict.setdefault(prefix + name, buffer)
         super()._load_from_state_dict(state_dict, prefix, *args)
@@ -50,21 +50,16 @@ class PopArtHead(nn.Linear):
         return super().forward(latent) * std + mean
 
     def normalize(self, values: th.Tensor) -> th.Tensor:
-        """
-        :param values: in the returns' units
-        """
         mean, std = self.statistics()
         return (values - mean) / std
 
     @th.no_grad()
     def update_statistics(self, returns: th.Tensor) -> None:
-        """
-        :param returns: those of a new rollout
-        """
+        """Include the returns of a new rollout."""
         old_mean, old_std = self.statistics()
         self.mean.lerp_(returns.mean(), self.beta)
         self.mean_square.lerp_((returns**2).mean(), self.beta)
-        # The first updates would be drawn to the zeros that the averages started from
+        # Corrects the bias of the first updates towards the initial zeros
         self.weight_sum.lerp_(th.ones_like(self.weight_sum), self.beta)
         mean, std = self.statistics()
         self.weight.mul_(old_std / std)

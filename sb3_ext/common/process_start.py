@@ -25,7 +25,7 @@ def starting_process() -> Iterator[None]:
     Hold this from the creation of a process's pipes until only that process has its ends. Forks wait for it by
     themselves, those of other libraries included.
 
-    :raises TimeoutError: when another start does not come to its end
+    :raises TimeoutError: when another start does not finish
     """
     if not _lock.acquire(timeout=_TIMEOUT):
         raise TimeoutError(f"another process has been starting for {_TIMEOUT:g} s")

@@ -1,7 +1,7 @@
-"""The critic's half of an update, in a fork of this process: actor and critic of a small policy need no common core.
+"""The critic's half of an update, in a fork of this process: actor and critic of a small policy share no layers.
 
-The halves meet once a minibatch, where the norm of all gradients is clipped. They share memory, and tell each other by
-numbers in it how far they are: a pipe would take as long as a tenth of the work.
+The halves synchronise once per minibatch, to clip the norm of all gradients. They do so by numbers in shared memory: a
+pipe would take a tenth of the time of the work.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _STUCK = 300_000
 
 class CriticProcessFailed(RuntimeError):
     """
-    The process can't be used any more. A new one may have inherited a lock that another thread held when it forked; one
+    The process can't be used any more: a new one may have inherited a lock that another thread held when it forked, one
     at work may have been killed. The message says what happened.
     """
 
 
 class ValueLossGradient(Protocol):
-    """Gives the critic's loss and its gradient."""
+    """Returns the critic's loss and its gradient. Must be picklable."""
 
     def __call__(self, values: np.ndarray, old_values: np.ndarray, returns: np.ndarray) -> tuple[float, np.ndarray]: ...
 
 
 def can_fork() -> bool:
-    """:return: whether there is a second core, and a system where such a process works"""
+    """:return: whether there is a second core, and a system on which such a process works"""
     # Other processors may show one process's writes to another in another order
     ordered = platform.machine() in ("x86_64", "AMD64")
     has_cores = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
@@ -77,7 +77,7 @@ class CriticProcess:
     :param critic: the network, on parameters in shared memory
     :param adam: steps its parameters
     :param observations: a rollout's, as the network takes them
-    :raises CriticProcessFailed: when the process does not come to work
+    :raises CriticProcessFailed: when the process does not start to work, and in all methods when it has died
     """
 
     def __init__(self, critic: Mlp, adam: AdamPart, observations: np.ndarray) -> None:
@@ -120,14 +120,10 @@ class CriticProcess:
             time.sleep(1e-4)
 
     def is_alive(self) -> bool:
-        """:return: whether it could take an update"""
         return self._process.is_alive()
 
     def fits(self, observations: np.ndarray) -> bool:
-        """
-        :param observations: a rollout's
-        :return: whether the shared memory is made for such, and the last update came to its end
-        """
+        """:return: whether the shared memory fits such observations, and the last update has ended"""
         ours = self._arrays["observations"]
         return not self._is_updating and ours.shape == observations.shape and ours.dtype == observations.dtype
 
@@ -139,17 +135,7 @@ class CriticProcess:
         loss_gradient: ValueLossGradient,
         settings: AdamSettings,
     ) -> np.ndarray:
-        """
-        Begin an update.
-
-        :param observations: the rollout's
-        :param old_values: its values
-        :param returns: its returns
-        :param loss_gradient: gives the loss and its gradient; must be picklable
-        :param settings: Adam's
-        :return: the observations in shared memory
-        :raises CriticProcessFailed: when the process has died, here as in the other methods
-        """
+        """Begin an update; returns the observations in shared memory."""
         self._is_updating = True
         try:
             self._writer.send((loss_gradient, settings))
@@ -160,20 +146,12 @@ class CriticProcess:
         return self._arrays["observations"]
 
     def shuffle(self, indices: np.ndarray) -> np.ndarray:
-        """
-        :param indices: the order of the rollout's samples in this epoch
-        :return: the same, in shared memory
-        """
+        """Set the order of the samples in this epoch; returns it in shared memory."""
         np.copyto(self._arrays["indices"], indices)
         return self._arrays["indices"]
 
     def order(self, start: int, stop: int) -> None:
-        """
-        Have the gradients of a minibatch computed.
-
-        :param start: its first place among the indices
-        :param stop: the place after its last
-        """
+        """Have the gradients of a minibatch computed, from one place among the indices to another."""
         self._words[_START], self._words[_STOP] = start, stop
         self._order += 1
         self._words[_ORDER] = self._order
@@ -186,9 +164,9 @@ class CriticProcess:
 
     def apply(self, scale: float, step: int) -> None:
         """
-        Have the step made. It is done when the next order is answered or the update ended.
+        Have the step made. It is done when the next order is answered or the update has ended.
 
-        :param scale: what to multiply the gradients with, where it is below 1
+        :param scale: what to multiply the gradients by, where it is below 1
         :param step: how many steps have been made, this one included
         """
         self._words[_STEP] = step
@@ -200,7 +178,7 @@ class CriticProcess:
         self._has_open_order = False
 
     def drop(self) -> float | None:
-        """:return: the loss of a minibatch that was ordered and not applied, which it never will be now"""
+        """:return: the loss of a minibatch that was ordered and not applied, and never will be now"""
         if not self._has_open_order:
             return None
         loss = self.answer()[1]
@@ -246,7 +224,7 @@ class _Half:
         self._step = th.zeros(())
 
     def try_out(self) -> None:
-        """Do once what a minibatch needs, and say that it worked."""
+        """Do once what a minibatch needs, and report that it worked."""
         rows = np.arange(min(len(self._arrays["indices"]), 256))
         self._differentiate(rows, lambda values, *_: (0.0, np.zeros_like(values)))
         self._adam.norm()
@@ -256,11 +234,9 @@ class _Half:
         self, order: int, loss_gradient: ValueLossGradient, settings: AdamSettings, check: Callable[[], None]
     ) -> int:
         """
-        One update.
+        Run one update.
 
         :param order: number of the last order before it
-        :param loss_gradient: gives the loss and its gradient
-        :param settings: Adam's
         :param check: called now and then while waiting
         :return: number of its last order
         """
@@ -297,7 +273,6 @@ def _wait_for(words: Any, place: int, number: int, check: Callable[[], None]) ->
 
 
 def _run(half: _Half, reader: Connection, inherited: Connection, parent: int) -> None:
-    """The process's life."""
     gc.disable()  # it would write to, and so copy, the memory that it has in common with the main process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process decides what Ctrl-C means
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -18,10 +18,8 @@ _CACHE_LINE = 16
 
 class FlatParameters:
     """
-    Moves a policy's parameters and gradients into two vectors, of which they become views: the policy works on as
-    before, and so do its ``state_dict`` and its optimizer. A fork of this process sees the same vectors.
-
-    :param policy: an actor-critic policy on the CPU
+    Moves a policy's parameters and gradients into two vectors, of which they become views. The policy works as before,
+    and so do its ``state_dict`` and its optimizer. A fork of this process sees the same vectors.
     """
 
     def __init__(self, policy: BasePolicy) -> None:
@@ -41,10 +39,7 @@ class FlatParameters:
         self._gradient_views = [parameter.grad for parameter in self.parameters]
 
     def views(self, vector: th.Tensor) -> list[th.Tensor]:
-        """
-        :param vector: as long as ``values``
-        :return: its parts in the shapes of the parameters, and in their memory layouts
-        """
+        """:return: parts of a vector as long as ``values``, in the shapes and memory layouts of the parameters"""
         parts = vector.split([_room(parameter) for parameter in self.parameters])
         return [_like(part, parameter) for part, parameter in zip(parts, self.parameters, strict=True)]
 
@@ -54,24 +49,14 @@ class FlatParameters:
             parameter.grad = gradient
 
     def clip_gradients(self, max_norm: float) -> GradientNorms:
-        """
-        Clip the norm of all gradients together, as SB3 does.
-
-        :param max_norm: the largest norm
-        :return: the norms before clipping
-        """
+        """Clip the norm of all gradients together, as SB3 does; returns the norms before clipping."""
         actor, critic = _norm(self._actor_gradients), _norm(self._critic_gradients)
         total = (actor**2 + critic**2) ** 0.5
         _scale_down(self.gradients, clipping_scale(total, max_norm))
         return {"grad_norm_actor": actor, "grad_norm_critic": critic, "grad_norm": total}
 
     def clip_gradients_separately(self, max_norm: float) -> GradientNorms:
-        """
-        Clip the norms of the actor's and the critic's gradients, each by itself.
-
-        :param max_norm: the largest norm of each
-        :return: the norms before clipping
-        """
+        """Clip the norms of the actor's and the critic's gradients separately; returns the norms before clipping."""
         actor, critic = _norm(self._actor_gradients), _norm(self._critic_gradients)
         _scale_down(self._actor_gradients, clipping_scale(actor, max_norm))
         _scale_down(self._critic_gradients, clipping_scale(critic, max_norm))
@@ -79,11 +64,7 @@ class FlatParameters:
 
 
 def clipping_scale(norm: float, max_norm: float) -> float:
-    """
-    :param norm: of the gradients
-    :param max_norm: the largest norm
-    :return: by what to multiply the gradients, where it is below 1
-    """
+    """:return: what to multiply the gradients by, where it is below 1"""
     return max_norm / (norm + 1e-6)
 
 
@@ -97,12 +78,12 @@ def _scale_down(gradients: th.Tensor, scale: float) -> None:
 
 
 def _zeros(n: int) -> th.Tensor:
-    """A vector in memory that this process has in common with its forks."""
+    """A vector in memory that this process shares with its forks."""
     return th.frombuffer(mmap.mmap(-1, max(1, 4 * n)), dtype=th.float32, count=n)
 
 
 def _room(parameter: th.Tensor) -> int:
-    """Each parameter starts on its own cache line; what is left between them stays 0."""
+    """Each parameter starts on its own cache line; the gaps between them stay 0."""
     return -(-parameter.numel() // _CACHE_LINE) * _CACHE_LINE
 
 
@@ -124,27 +105,19 @@ class AdamSettings(NamedTuple):
 
 
 class AdamPart:
-    """
-    Clips and steps some of the parameters.
-
-    :param flat: all parameters
-    :param moments: Adam's
-    :param part: which of them
-    """
+    """Clips and steps some of the parameters."""
 
     def __init__(self, flat: FlatParameters, moments: tuple[th.Tensor, th.Tensor], part: slice) -> None:
         self._values, self._gradients = [flat.values[part]], [flat.gradients[part]]
         self._first, self._second = ([moment[part]] for moment in moments)
 
     def norm(self) -> float:
-        """:return: that of the gradients"""
         return _norm(self._gradients[0])
 
     def step(self, number: th.Tensor, settings: AdamSettings, scale: float = 1.0) -> None:
         """
         :param number: how many steps have been made, this one included
-        :param settings: Adam's hyperparameters
-        :param scale: what :func:`clipping_scale` says about the gradients
+        :param scale: the :func:`clipping_scale` of the gradients
         """
         _scale_down(self._gradients[0], scale)
         th._fused_adam_(
@@ -166,11 +139,8 @@ class AdamPart:
 
 class FlatAdam:
     """
-    Adam's step on flat parameters, in one call. The moments are views in the state of the policy's own optimizer,
-    which is saved and loaded as ever.
-
-    :param optimizer: the policy's optimizer
-    :param flat: the policy's parameters
+    Adam's step on flat parameters, in one call. The moments are views in the state of the policy's own optimizer, which
+    is saved and loaded as before.
     """
 
     def __init__(self, optimizer: th.optim.Optimizer, flat: FlatParameters) -> None:
@@ -183,11 +153,7 @@ class FlatAdam:
 
     @staticmethod
     def can_do(optimizer: th.optim.Optimizer, flat: FlatParameters) -> bool:
-        """
-        :param optimizer: the policy's optimizer
-        :param flat: the policy's parameters
-        :return: whether this does what it does: plain Adam, with one group of all parameters
-        """
+        """:return: whether this can replace the optimizer: plain Adam, with all parameters in one group"""
         if type(optimizer) is not th.optim.Adam or len(optimizer.param_groups) != 1 or not hasattr(th, "_fused_adam_"):
             return False
         group = optimizer.param_groups[0]
@@ -197,7 +163,7 @@ class FlatAdam:
         return not any(group.get(name) for name in unusual)
 
     def start(self) -> None:
-        """To be called before an update: loading, resetting or stepping the optimizer has changed its state."""
+        """To be called before an update: the optimizer may have been loaded, reset or stepped since the last one."""
         if not self._is_bound():
             self._bind()
         self._step.copy_(self._optimizer.state[self._flat.parameters[0]]["step"])
@@ -210,38 +176,32 @@ class FlatAdam:
         return [(e["exp_avg"].data_ptr(), e["exp_avg_sq"].data_ptr()) if e else (0, 0) for e in entries]
 
     def part(self, part: slice) -> AdamPart:
-        """
-        :param part: some of the parameters
-        :return: what steps them alone
-        """
         return AdamPart(self._flat, self._moments, part)
 
     @property
     def settings(self) -> AdamSettings:
-        """The optimizer's, as they are now."""
         group = self._optimizer.param_groups[0]
         return AdamSettings(float(group["lr"]), group["betas"], group["eps"])
 
     def step(self) -> None:
-        """One step with the gradients as they are."""
         self._whole.step(self.count_step(), self.settings)
 
     def count_step(self) -> th.Tensor:
-        """:return: how many steps have been made, with one that is about to be"""
+        """:return: how many steps have been made, with the one that is about to be"""
         self._step += 1
         return self._step
 
     def finish(self) -> None:
-        """Tell the optimizer how many steps were made; to be called at the end of an update."""
+        """Tell the optimizer how many steps were made."""
         for parameter in self._flat.parameters:
             self._optimizer.state[parameter]["step"].copy_(self._step)
 
     def state(self) -> list[th.Tensor]:
-        """All that a step changes."""
+        """Everything that a step changes."""
         return [self._flat.values, *self._moments, self._step]
 
     def _bind(self) -> None:
-        """Take over the optimizer's moments, and put views of ours in their place."""
+        """Copy the optimizer's moments, and put views of ours in their place."""
         state = self._optimizer.state
         views = zip(*(self._flat.views(moment) for moment in self._moments), strict=True)
         for parameter, (first, second) in zip(self._flat.parameters, views, strict=True):
@@ -259,17 +219,12 @@ class FlatAdam:
 
 
 class FlatBackup:
-    """
-    A copy of a policy's parameters and of its optimizer's state, to go back to.
-
-    :param adam: the optimizer, with the parameters that it steps
-    """
+    """A copy of the parameters and of the optimizer's state."""
 
     def __init__(self, adam: FlatAdam) -> None:
         self._adam = adam
         self._copies = [tensor.clone() for tensor in adam.state()]
 
     def restore(self) -> None:
-        """Put them back to where they were."""
         for tensor, copy in zip(self._adam.state(), self._copies, strict=True):
             tensor.copy_(copy)

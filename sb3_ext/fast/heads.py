@@ -17,35 +17,25 @@ __all__ = ["CategoricalHead", "GaussianHead", "Head", "has_head", "make_head"]
 
 
 class Head(ABC):
-    """One kind of distribution over actions, from the output of the actor's last layer."""
+    """A distribution over actions, parametrised by the outputs of the actor's last layer (one row per sample)."""
 
     @abstractmethod
     def sample(self, outputs: th.Tensor) -> np.ndarray:
-        """
-        :param outputs: the last layer's, one row an environment
-        :return: actions as SB3 hands them to the environment, before they are clipped
-        """
+        """:return: actions as SB3 passes them to the environment, before clipping"""
 
     @abstractmethod
     def mode(self, outputs: th.Tensor) -> np.ndarray:
-        """
-        :param outputs: the last layer's, one row an environment
-        :return: the most likely actions, as :meth:`sample` gives them
-        """
+        """:return: the most likely actions"""
 
     @abstractmethod
     def evaluate(self, outputs: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """
-        :param outputs: the last layer's
-        :param actions: as they are in the rollout buffer, one row a sample
-        :return: log-probability of each action, and entropy of each distribution
-        """
+        """:return: log-probability of each action, and entropy of each distribution"""
 
     @abstractmethod
     def backward(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> th.Tensor:
         """
         :param log_prob_gradient: gradient of the loss with respect to each log-probability that was evaluated last
-        :param entropy_gradient: that with respect to each entropy, the same for all
+        :param entropy_gradient: with respect to each entropy, the same for all
         :return: gradient with respect to the outputs
         """
 
@@ -54,7 +44,7 @@ class CategoricalHead(Head):
     """
     For Discrete and MultiDiscrete actions.
 
-    :param sizes: the number of choices of each part of an action
+    :param sizes: number of choices of each part of an action
     :param is_single: an action is one number, not a row of them
     """
 
@@ -88,8 +78,8 @@ class CategoricalHead(Head):
 
 def _draw(logits: np.ndarray) -> np.ndarray:
     """
-    What ``torch.multinomial`` does for one sample, and from the same random numbers, without its checks: the largest
-    probability divided by a time, here in logarithms.
+    As ``torch.multinomial`` does for one sample, from the same random numbers but without its checks: the largest
+    probability divided by an exponential variate, here in logarithms.
     """
     times = th.empty(logits.shape).exponential_().numpy()
     return np.subtract(logits, np.log(times, out=times), out=times).argmax(axis=1)
@@ -97,11 +87,8 @@ def _draw(logits: np.ndarray) -> np.ndarray:
 
 class _Part:
     """
-    One choice of a categorical action, for a batch. Arrays have a row for each choice: NumPy reduces columns of such
-    flat arrays several times faster than the short rows of upright ones.
-
-    :param logits: the last layer's output for it
-    :param actions: what was chosen
+    One choice of a categorical action, for a batch. Arrays have a row for each choice: NumPy reduces such wide arrays
+    several times faster than tall ones.
     """
 
     def __init__(self, logits: np.ndarray, actions: np.ndarray) -> None:
@@ -124,11 +111,7 @@ class _Part:
 
 
 class GaussianHead(Head):
-    """
-    For Box actions, with a standard deviation that does not depend on the observation.
-
-    :param log_std: its logarithm, with a gradient to write to
-    """
+    """For Box actions, with a standard deviation that does not depend on the observation."""
 
     def __init__(self, log_std: nn.Parameter) -> None:
         assert log_std.grad is not None, "give the parameters a gradient first: see sb3_ext.fast.flat"
@@ -162,10 +145,6 @@ class GaussianHead(Head):
 
 
 def has_head(action_space: spaces.Space) -> bool:
-    """
-    :param action_space: the environment's
-    :return: whether there is a head for it
-    """
     if isinstance(action_space, spaces.MultiDiscrete):
         return action_space.nvec.ndim == 1
     if isinstance(action_space, spaces.Box):
@@ -175,10 +154,6 @@ def has_head(action_space: spaces.Space) -> bool:
 
 
 def make_head(action_space: spaces.Space, log_std: nn.Parameter | None) -> Head:
-    """
-    :param action_space: the environment's, for which there is a head
-    :param log_std: the policy's, if it has one
-    """
     if isinstance(action_space, spaces.Discrete):
         return CategoricalHead([int(action_space.n)], is_single=True)
     if isinstance(action_space, spaces.MultiDiscrete):

@@ -9,7 +9,7 @@ from stable_baselines3.common.torch_layers import NatureCNN
 
 from sb3_ext.common.extractors import ImpalaCNN
 from sb3_ext.common.popart import PopArtHead
-from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
+from sb3_ext.fast.policy import ActorCriticOutput, FastPolicy, LossGradient
 
 __all__ = ["FastImagePolicy"]
 
@@ -24,10 +24,7 @@ class FastImagePolicy(FastPolicy):
 
     @staticmethod
     def why_not(policy: ActorCriticPolicy) -> str | None:
-        """
-        :param policy: a policy for images
-        :return: why it can't be, as the end of a sentence; ``None`` when it can
-        """
+        """:return: why the policy is not supported, as the end of a sentence; ``None`` when it is"""
         if type(policy.features_extractor) not in (NatureCNN, ImpalaCNN):
             return f"of the features extractor {type(policy.features_extractor).__name__}"
         if isinstance(policy.value_net, PopArtHead):
@@ -46,10 +43,10 @@ class FastImagePolicy(FastPolicy):
         return th.from_numpy(actions), values, th.from_numpy(log_prob)
 
     def prepare(self, observations: np.ndarray) -> np.ndarray:
-        """Height, width, channels: so they are in memory from here on."""
+        """Height, width, channels: the memory layout from here on."""
         return np.ascontiguousarray(observations.transpose(0, 2, 3, 1))
 
-    def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> Answers:
+    def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> ActorCriticOutput:
         images = th.as_tensor(observations)
         if isinstance(observations, np.ndarray):
             images = images.permute(0, 3, 1, 2)

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron, asked and differentiated by hand: for small networks, autograd costs more than the sums."""
+"""A multi-layer perceptron, differentiated by hand: for small networks, autograd takes longer than the arithmetic."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch import nn
 __all__ = ["ACTIVATIONS", "Activation", "Mlp", "Workspace"]
 
 
-#: Inputs up to which the gradient of the first layer's weights is computed the other way round: as it stands, the
-#: library behind torch takes four times as long for such narrow products.
+#: Up to so many inputs, the gradient of the first layer's weights is computed transposed: the BLAS behind torch takes
+#: four times as long for such narrow products.
 _NARROW = 8
 _MINUS_ONE = th.tensor(-1.0)
 
 
 class Activation(NamedTuple):
     """
-    :param apply: computes it in place, for inputs that were multiplied by ``scale``
-    :param scale: a power of two, with which the layer before it multiplies for nothing
+    :param apply: computes it in place, for inputs multiplied by ``scale``
+    :param scale: a power of two by which the layer before it multiplies at no cost
     :param apply_few: the same for a small array, not multiplied
     :param backward: turns the gradient of its output into that of its input in place, given the output
     """
@@ -34,8 +34,8 @@ class Activation(NamedTuple):
 
 def _tanh_of_half(hidden: th.Tensor) -> None:
     """
-    As 2 sigmoid(x) - 1: less than half the time of ``tanh``, and wrong by 2e-7 at most, which is less than what
-    rounding does to the layers' sums.
+    As 2 sigmoid(x) - 1: less than half the time of ``tanh``. Its error of at most 2e-7 is below the rounding errors of
+    the layers.
     """
     th.add(_MINUS_ONE, hidden.sigmoid_(), alpha=2, out=hidden)
 
@@ -60,8 +60,8 @@ ACTIVATIONS: dict[type[nn.Module], Activation] = {
 
 class Workspace:
     """
-    Memory that perceptrons write to, by batch size. What one needs for a moment only is shared with the others, so that
-    it stays in the processor's cache.
+    Memory that networks write to, by batch size. What one needs only briefly is shared with the others, so that it
+    stays in the processor's cache.
     """
 
     def __init__(self) -> None:
@@ -69,12 +69,7 @@ class Workspace:
         self._gradients: dict[tuple[int, int, int], th.Tensor] = {}
 
     def outputs(self, mlp: Mlp, batch_size: int, widths: list[int]) -> list[th.Tensor]:
-        """
-        :param mlp: whose
-        :param batch_size: number of rows
-        :param widths: of the layers
-        :return: memory for each layer's output, the same at each call
-        """
+        """:return: memory for each layer's output, the same at each call"""
         if (mlp, batch_size) not in self._outputs:
             if len(self._outputs) >= 16:
                 self._outputs.clear()  # batches of ever new sizes
@@ -83,12 +78,7 @@ class Workspace:
         return self._outputs[mlp, batch_size]
 
     def gradient(self, batch_size: int, width: int, layer: int) -> th.Tensor:
-        """
-        :param batch_size: number of rows
-        :param width: of the layer
-        :param layer: its number
-        :return: memory for the gradient of its output, until that of the layer after the next is asked for
-        """
+        """:return: memory for the gradient of a layer's output, until that of the layer after the next is asked for"""
         key = (batch_size, width, layer % 2)
         if key not in self._gradients:
             self._gradients[key] = th.empty(batch_size, width)
@@ -99,14 +89,9 @@ class Mlp:
     """
     Linear layers with one activation between them, and none after the last.
 
-    Inputs are vectors, or whole numbers that stand for one-hot vectors: they pick columns of the first layer's weights.
-
-    The layers' parameters are used where they are, and their gradients are written to ``parameter.grad``, which must
-    be there: what moves a parameter (``policy.to``) needs a new object.
-
-    :param layers: the linear layers
-    :param activation: the activation after each of them but the last
-    :param workspace: memory to work in, its own if ``None``
+    Inputs are vectors, or integers that stand for one-hot vectors: they select columns of the first layer's weights.
+    The layers' parameters are used in place, and their gradients are written to ``parameter.grad``, which must exist.
+    Moving a parameter (``policy.to``) needs a new object.
     """
 
     def __init__(
@@ -127,10 +112,7 @@ class Mlp:
         self._inputs, self._outputs = th.empty(0), [th.empty(0)]
 
     def forward(self, inputs: th.Tensor) -> th.Tensor:
-        """
-        :param inputs: a batch of them
-        :return: the outputs, in memory that the next call with a batch of this size uses again
-        """
+        """:return: the outputs, in memory that the next call with this batch size overwrites"""
         self._inputs = inputs
         self._outputs = self._workspace.outputs(self, len(inputs), self._widths)
         hidden = inputs
@@ -148,12 +130,7 @@ class Mlp:
         return hidden
 
     def forward_few(self, inputs: np.ndarray) -> np.ndarray:
-        """
-        The same for a handful of inputs, on which NumPy's calls take half as long as torch's.
-
-        :param inputs: a batch of them
-        :return: the outputs
-        """
+        """The same for a handful of inputs, where NumPy's calls take half as long as torch's."""
         hidden = inputs
         for (weight, bias), activation in zip(self._arrays, self._activations, strict=True):
             hidden = weight[hidden] if hidden.dtype == np.int64 else hidden @ weight
@@ -163,11 +140,7 @@ class Mlp:
         return hidden
 
     def backward(self, gradient: th.Tensor) -> None:
-        """
-        Write the gradients of the parameters, for the batch that was asked about last.
-
-        :param gradient: the gradient of the loss with respect to the outputs
-        """
+        """Write the gradients of the parameters for the last forward pass, given that of the outputs."""
         for i in range(len(self._weights) - 1, -1, -1):
             layer_inputs = self._outputs[i - 1] if i > 0 else self._inputs
             self._write_weight_gradient(self._weight_gradients[i], gradient, layer_inputs)

@@ -1,4 +1,4 @@
-"""Policies for vectors: actor and critic are perceptrons without a common part."""
+"""Policies for vectors: actor and critic are separate multi-layer perceptrons."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from sb3_ext.fast.adaptive_choice import AdaptiveChoice
 from sb3_ext.fast.critic_process import CriticProcess, CriticProcessFailed, can_fork
 from sb3_ext.fast.flat import AdamPart, FlatAdam
 from sb3_ext.fast.mlp import ACTIVATIONS, Mlp, Workspace
-from sb3_ext.fast.policy import Answers, FastPolicy, LossGradient
+from sb3_ext.fast.policy import ActorCriticOutput, FastPolicy, LossGradient
 
 __all__ = ["FastMlpPolicy"]
 
-#: Up to so many environments, acting is faster in NumPy, where a layer has no more weights than this: beyond, NumPy's
+#: Acting is faster in NumPy for up to so many environments, if no layer has more weights than this: beyond, NumPy's
 #: BLAS uses all cores, whatever torch was told, and its threads wait for each other when the machine is busy.
 _FEW, _NARROW = 32, 8192
 
 
 class FastMlpPolicy(FastPolicy):
     """
-    In rollouts it only acts; values and log-probabilities are computed for all steps at the end. With PopArt, the
-    values of :meth:`evaluate` are normalised ones, as its loss needs them.
+    In rollouts it only acts; values and log-probabilities are computed for all steps at the end. With PopArt,
+    :meth:`evaluate` returns normalised values, which the loss needs.
     """
 
     def __init__(self, policy: ActorCriticPolicy) -> None:
@@ -50,10 +50,7 @@ class FastMlpPolicy(FastPolicy):
 
     @staticmethod
     def why_not(policy: ActorCriticPolicy) -> str | None:
-        """
-        :param policy: a policy for vectors
-        :return: why it can't be, as the end of a sentence; ``None`` when it can
-        """
+        """:return: why the policy is not supported, as the end of a sentence; ``None`` when it is"""
         if type(policy.features_extractor) is not FlattenExtractor:
             return f"of the features extractor {type(policy.features_extractor).__name__}"
         if type(policy.mlp_extractor) is not MlpExtractor:
@@ -74,7 +71,7 @@ class FastMlpPolicy(FastPolicy):
         return th.from_numpy(choose(self._outputs(observations)))
 
     def _outputs(self, observations: th.Tensor) -> th.Tensor:
-        """The actor's, for one observation of each environment."""
+        """The actor's, for one observation per environment."""
         rows = self._rows(observations)
         if len(rows) <= self._few:
             return th.from_numpy(self._actor.forward_few(rows.numpy()))
@@ -92,21 +89,17 @@ class FastMlpPolicy(FastPolicy):
             return observations.reshape(-1).astype(np.int64, copy=False)
         return observations.reshape(len(observations), -1).astype(np.float32, copy=False)
 
-    def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> Answers:
+    def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> ActorCriticOutput:
         rows = self._rows(th.as_tensor(observations))
         values = self._critic.forward(rows).numpy()[:, 0]
         return values, *self.evaluate_actor(rows, actions)
 
     def evaluate_actor(self, rows: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """
-        :param rows: a minibatch of prepared observations
-        :param actions: the actions taken
-        :return: log-probabilities and entropies
-        """
+        """:return: log-probabilities and entropies"""
         return self._head.evaluate(self._actor.forward(rows), actions)
 
     def _rows(self, observations: th.Tensor) -> th.Tensor:
-        """One float vector for each observation, as SB3 makes them; or the place of the 1 in a one-hot vector."""
+        """One float vector per observation, as SB3 makes them; or the position of the 1 in a one-hot vector."""
         if self._is_one_hot:
             return observations.flatten().long()
         if observations.dim() == 2 and observations.dtype == th.float32:
@@ -118,12 +111,7 @@ class FastMlpPolicy(FastPolicy):
         self._critic.backward(th.from_numpy(gradient.values[:, None]))
 
     def backward_actor(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> None:
-        """
-        Write the gradients of the actor's parameters.
-
-        :param log_prob_gradient: with respect to the log-probabilities that were evaluated last
-        :param entropy_gradient: with respect to each entropy
-        """
+        """Write the gradients of the actor's parameters."""
         self._actor.backward(self._head.backward(log_prob_gradient, entropy_gradient))
 
     def can_split(self) -> bool:
@@ -133,11 +121,7 @@ class FastMlpPolicy(FastPolicy):
         return self._adam is not None and not self._process_failed and th.get_num_threads() == 1 and can_fork()
 
     def do_without_process(self, failure: CriticProcessFailed) -> None:
-        """
-        Say so, and never start one again.
-
-        :param failure: what happened to it
-        """
+        """Warn, and never start one again."""
         self._process_failed = True
         self.close()
         warnings.warn(
@@ -153,9 +137,8 @@ class FastMlpPolicy(FastPolicy):
 
     def split(self, observations: np.ndarray) -> tuple[FlatAdam, AdamPart, CriticProcess]:
         """
-        :param observations: a rollout's, prepared
-        :return: the optimizer, what steps the actor's parameters, and the process that updates the critic's
-        :raises CriticProcessFailed: when there is none that works
+        :return: the optimizer, its part that steps the actor's parameters, and the process that updates the critic
+        :raises CriticProcessFailed: when the process does not work
         """
         assert self._adam is not None
         if self._critic_process is None or not self._critic_process.fits(observations):

@@ -1,4 +1,4 @@
-"""A policy as the fast path sees it: what it is asked in rollouts and updates, on the policy's own parameters."""
+"""A policy on the fast path: acting, evaluating and stepping, on the policy's own parameters."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sb3_ext.common.updates import Backup, GradientNorms, PolicyBackup
 from sb3_ext.fast.flat import FlatAdam, FlatBackup, FlatParameters
 from sb3_ext.fast.heads import make_head
 
-__all__ = ["Answers", "FastPolicy", "LossGradient", "has_hooks"]
+__all__ = ["ActorCriticOutput", "FastPolicy", "LossGradient", "has_hooks"]
 
-#: Rows that a whole rollout is evaluated in at a time: larger ones leave the processor's caches.
+#: A rollout is evaluated in chunks of so many rows: larger ones leave the processor's caches
 _CHUNK = 1024
 #: Values, log-probabilities and entropies, one for each sample.
-Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
+ActorCriticOutput = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class LossGradient(NamedTuple):
-    """Gradients of a loss with respect to a policy's answers on a minibatch, and what is logged of it."""
+    """Gradients of a loss with respect to a policy's output for a minibatch, and its metrics."""
 
     values: np.ndarray
     log_prob: np.ndarray
@@ -32,9 +32,7 @@ class LossGradient(NamedTuple):
 
 
 class FastPolicy(ABC):
-    """
-    :param policy: a policy that :func:`sb3_ext.fast.applies.find_fast_policy` chose this class for
-    """
+    """:param policy: a policy that :func:`sb3_ext.fast.path.find_fast_policy` chose this class for"""
 
     def __init__(self, policy: ActorCriticPolicy) -> None:
         self._policy = policy
@@ -45,35 +43,23 @@ class FastPolicy(ABC):
         self._fingerprint = _fingerprint(policy)
 
     def is_of(self, policy: ActorCriticPolicy) -> bool:
-        """
-        :param policy: an algorithm's present policy
-        :return: whether it is the one that is known here, with the modules, parameters and optimizer that it had
-        """
+        """:return: whether it was made for this policy, which has the same modules, parameters and optimizer as then"""
         return policy is self._policy and self._fingerprint == _fingerprint(policy)
 
     @abstractmethod
     def act(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor | None, th.Tensor | None]:
         """
-        :param observations: one for each environment
         :return: sampled actions, values and log-probabilities, as the policy's ``forward`` gives them; the last two may
-            be left for :meth:`evaluate_rollout`
+            be left to :meth:`evaluate_rollout`
         """
 
     def predict(self, observations: th.Tensor, deterministic: bool) -> th.Tensor:
-        """
-        :param observations: one for each environment
-        :param deterministic: the most likely actions, or sampled ones
-        :return: actions, as the policy's ``_predict`` gives them
-        """
+        """:return: actions, as the policy's ``_predict`` gives them"""
         return type(self._policy)._predict(self._policy, observations, deterministic)
 
     @th.no_grad()
     def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """
-        :param observations: those of a rollout, one row each
-        :param actions: the actions taken
-        :return: values and log-probabilities
-        """
+        """:return: values and log-probabilities"""
         values, log_probs = np.empty(len(actions), np.float32), np.empty(len(actions), np.float32)
         for start in range(0, len(actions), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -82,25 +68,15 @@ class FastPolicy(ABC):
 
     @abstractmethod
     def prepare(self, observations: np.ndarray) -> Any:
-        """
-        :param observations: those of a rollout, as the buffer has them
-        :return: in a form from which minibatches are taken by an array of indices
-        """
+        """:return: a rollout's observations in a form from which an array of indices takes minibatches"""
 
     @abstractmethod
-    def evaluate(self, observations: Any, actions: np.ndarray) -> Answers:
-        """
-        :param observations: a minibatch of them, prepared
-        :param actions: the actions taken
-        """
+    def evaluate(self, observations: Any, actions: np.ndarray) -> ActorCriticOutput:
+        """Evaluate a minibatch of prepared observations."""
 
     @abstractmethod
     def backward(self, gradient: LossGradient) -> None:
-        """
-        Write the parameters' gradients.
-
-        :param gradient: with respect to what :meth:`evaluate` said last
-        """
+        """Write the parameters' gradients, given those with respect to the last output of :meth:`evaluate`."""
 
     def start_update(self) -> None:
         """To be called before the first step of an update."""
@@ -110,9 +86,8 @@ class FastPolicy(ABC):
 
     def step(self, max_grad_norm: float, separate: bool = False) -> GradientNorms:
         """
-        Clip the gradients, and let the optimizer make its step.
+        Clip the gradients and make the optimizer's step.
 
-        :param max_grad_norm: the largest norm
         :param separate: clip the norms of actor and critic separately, not that of all gradients together
         """
         clip = self._flat.clip_gradients_separately if separate else self._flat.clip_gradients
@@ -124,7 +99,6 @@ class FastPolicy(ABC):
         return norms
 
     def back_up(self) -> Backup:
-        """:return: a copy of the parameters and of the optimizer's state"""
         return PolicyBackup(self._policy) if self._adam is None else FlatBackup(self._adam)
 
     def finish_update(self) -> None:
@@ -137,7 +111,7 @@ class FastPolicy(ABC):
 
 
 def _fingerprint(policy: ActorCriticPolicy) -> list[Any]:
-    """Changes when someone replaces, moves, freezes or hooks anything that the fast path has looked at."""
+    """Changes when someone replaces, moves, freezes or hooks anything that the fast path relies on."""
     marks: list[Any] = [id(policy.optimizer)]
     modules: list[th.nn.Module] = [policy]
     # A walk of our own: Module.modules() and .parameters() take ten times as long
@@ -154,9 +128,5 @@ def _fingerprint(policy: ActorCriticPolicy) -> list[Any]:
 
 
 def has_hooks(module: th.nn.Module) -> bool:
-    """
-    :param module: part of a policy
-    :return: whether someone wants to be called when it is asked or differentiated
-    """
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks)

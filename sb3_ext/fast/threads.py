@@ -24,10 +24,8 @@ _BATCH = 128
 
 def choose_threads(model: OnPolicyAlgorithm) -> int:
     """
-    Measure a gradient of the model's policy, with one thread and with all.
-
-    :param model: an algorithm that is set up; it is left as it was
-    :return: the number of threads that is faster
+    Measure a gradient of the model's policy with one thread and with all; returns the faster number. The model is left
+    as it was.
     """
     most = th.get_num_threads()
     if most == 1 or model.device.type != "cpu":
@@ -65,8 +63,8 @@ def _zeros(space: spaces.Space, n: int) -> Any:
 
 def _times(call: Callable[[], None], threads: int) -> tuple[float, float]:
     """
-    Seconds that pass, and seconds that this thread works. On a busy machine, waiting for the others can look fast: the
-    system lets those who waited go first. Only where there is work to share out does this thread work less.
+    Seconds that pass, and seconds that this thread works. On a busy machine, waiting for others can look fast, because
+    the system favours those who waited. Only where there is work to share does this thread work less.
     """
     th.set_num_threads(threads)
     wall, work = time.perf_counter(), time.thread_time()

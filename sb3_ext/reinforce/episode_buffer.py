@@ -1,8 +1,8 @@
-"""Rollout buffers that give out whole episodes.
+"""Rollout buffers that return whole episodes.
 
 SB3 collects a fixed number of steps from each environment, which cuts episodes anywhere. Here the steps of an
-unfinished episode wait, out of the way of the next rollout, until the episode ends: each step is given out exactly
-once, with the return of its whole episode.
+unfinished episode wait, separate from the next rollout, until the episode ends: each step is returned exactly once,
+with the return of its whole episode.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _OBS = "observations"
 
 class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
     """
-    :param max_episode_steps: an episode that is longer is given out in parts of at least this many steps, each
-        bootstrapped from the value function; ``None`` waits for as long as an episode lasts
+    :param max_episode_steps: longer episodes are returned in parts of at least this many steps, each bootstrapped from
+        the value function; ``None`` waits for the end of every episode
     """
 
     def __init__(self, *args: Any, max_episode_steps: int | None = None, **kwargs: Any) -> None:
@@ -42,17 +42,17 @@ class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
 
     @property
     def n_samples(self) -> int:
-        """How many steps are ready to be learned from, after a rollout."""
+        """Steps that are ready for the update, after a rollout."""
         return len(self.returns)
 
     @property
     def n_waiting(self) -> int:
-        """How many steps wait for the end of their episode."""
+        """Steps that wait for the end of their episode."""
         return sum(len(columns["rewards"]) for columns in self._waiting if columns is not None)
 
     def compute_returns_and_advantage(self, last_values: th.Tensor, dones: np.ndarray) -> None:
         """
-        Put the episodes that ended in this rollout in place of the rollout's steps, and keep the rest for later.
+        Replace the rollout's steps by those of the episodes that ended in it, and keep the rest for later.
 
         :param last_values: value of the observation after the rollout, for each environment
         :param dones: whether the rollout's last step ended an episode, for each environment
@@ -68,7 +68,7 @@ class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
         self.advantages = self.returns.copy()
 
     def _end_abandoned_episodes(self) -> None:
-        """Someone reset the environments between two rollouts: the episodes that wait will never go on."""
+        """Someone reset the environments between two rollouts: the waiting episodes will never continue."""
         for env, waiting in enumerate(self._waiting):
             if waiting is not None and len(waiting["ends"]) > 0 and self.episode_starts[0, env]:
                 self._end_with_bootstrap(waiting, env)
@@ -78,7 +78,7 @@ class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
         columns["rewards"][-1] += self.gamma * self._values_after[env]
 
     def _take_ready(self, env: int, ends: np.ndarray) -> Columns:
-        """Join an environment's waiting steps and new ones, and split them after the last end of an episode."""
+        """Join the waiting and the new steps of an environment, and split them after the last end of an episode."""
         columns = {**self._get_columns(env), "ends": ends}
         waiting = self._waiting[env]
         if waiting is not None:
@@ -96,8 +96,8 @@ class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
 
     def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:
         """
-        :param batch_size: about the size of the minibatches, which differ by one sample at most; ``None`` gives all at
-            once
+        :param batch_size: approximate size of the minibatches, which differ by at most one sample; ``None``: all
+            samples
         :return: the ready steps in random order, each in exactly one minibatch
         """
         n_batches = 1 if batch_size is None else max(1, round(self.n_samples / batch_size))
@@ -114,7 +114,7 @@ class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
 
 
 class DictEpisodeBuffer(EpisodeBuffer, DictRolloutBuffer):  # type: ignore[misc]
-    """The same for Dict observations: one column for each of their keys."""
+    """For Dict observations: one column for each of their keys."""
 
     observations: dict[str, np.ndarray]
 

@@ -1,4 +1,4 @@
-"""The kinds of schedules: pure functions of the timestep, that read like the config they came from."""
+"""The kinds of schedules: pure functions of the timestep, printed as they are written in a config."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SHAPES = ("linear", "cosine", "exponential", "step", "constant")
 
 class Schedule(ABC):
     """
-    A number that changes over training. Its value depends on nothing but the timestep and the length of training, so it
-    is right after a resume and when training is extended.
+    A number that changes over training. Its value depends only on the timestep and the length of training, so it is
+    right after a resume and when training is extended.
 
     Positions up to 1 are fractions of training, larger ones are timesteps. SB3 calls a schedule with the remaining
-    progress alone; the algorithm says the length of training before (:meth:`bind`).
+    progress alone; the algorithm tells it the length of training before (:meth:`bind`).
     """
 
     _total: float | None = None
@@ -26,14 +26,12 @@ class Schedule(ABC):
     @abstractmethod
     def at(self, timestep: float, total: float) -> float:
         """
-        :param timestep: steps trained so far
-        :param total: steps that the training will have in all
+        :param timestep: timesteps trained so far
+        :param total: timesteps of the whole training
         """
 
     def bind(self, total: float) -> None:
-        """
-        :param total: steps that the training will have in all
-        """
+        """:param total: timesteps of the whole training"""
         self._total = max(float(total), 1.0)
 
     def __call__(self, progress_remaining: float) -> float:
@@ -48,10 +46,6 @@ class Schedule(ABC):
 
 
 class Constant(Schedule):
-    """
-    :param value: the number
-    """
-
     def __init__(self, value: float) -> None:
         self.value = float(value)
 
@@ -64,10 +58,8 @@ class Constant(Schedule):
 
 class LinearToZero(Schedule):
     """
-    RL Zoo's ``lin_0.001``, computed as RL Zoo computes it, so that results equal its own to the last bit. (SB3 trains a
-    little longer than asked when a rollout is not done; RL Zoo's schedule then is negative, and this one 0.)
-
-    :param start: value at the start
+    RL Zoo's ``lin_0.001``, computed as RL Zoo computes it, so that results are the same to the last bit. (SB3 trains a
+    little longer than asked when a rollout is not done; RL Zoo's schedule is negative then, this one 0.)
     """
 
     def __init__(self, start: float) -> None:
@@ -89,11 +81,11 @@ class Curve(Schedule):
 
     :param start: value before and at ``begin``
     :param end: value from ``finish`` on
-    :param shape: the way between: ``linear``, ``cosine``, ``exponential``, ``step`` (jumps at ``finish``), ``constant``
-        (stays at ``start``)
-    :param begin: where it begins to change; YAML's ``from``
-    :param finish: where it has arrived; YAML's ``to``
-    :param minimum: never below this; YAML's ``min``
+    :param shape: how it gets there: ``linear``, ``cosine``, ``exponential``, ``step`` (jumps at ``finish``),
+        ``constant`` (stays at ``start``)
+    :param begin: where it begins to change; ``from`` in YAML
+    :param finish: where it stops changing; ``to`` in YAML
+    :param minimum: lower bound; ``min`` in YAML
     :param warmup: rises linearly from 0 to ``start`` until here, first
     """
 
@@ -122,22 +114,22 @@ class Curve(Schedule):
         if timestep < warmup:
             value = self.start * timestep / warmup
         else:
-            value = self._way(_share(timestep, _timestep(self.begin, total), _timestep(self.finish, total)))
+            value = self._value_after(_fraction(timestep, _timestep(self.begin, total), _timestep(self.finish, total)))
         return value if self.minimum is None else max(value, self.minimum)
 
-    def _way(self, share: float) -> float:
-        """The value after a share of the way, from 0 to 1."""
+    def _value_after(self, fraction: float) -> float:
+        """The value after a fraction of the way."""
         if self.shape == "constant":
             return self.start
-        if share >= 1.0:
+        if fraction >= 1.0:
             return self.end
         if self.shape == "step":
             return self.start
         if self.shape == "exponential":
-            return self.start * (self.end / self.start) ** share
+            return self.start * (self.end / self.start) ** fraction
         if self.shape == "cosine":
-            share = (1.0 - math.cos(math.pi * share)) / 2.0
-        return self.start + share * (self.end - self.start)
+            fraction = (1.0 - math.cos(math.pi * fraction)) / 2.0
+        return self.start + fraction * (self.end - self.start)
 
     def __repr__(self) -> str:
         options = [f"start: {self.start:g}", f"end: {self.end:g}", f"shape: {self.shape}"]
@@ -150,7 +142,7 @@ class Curve(Schedule):
 
 class Points(Schedule):
     """
-    Straight lines between points; before the first and after the last it stays.
+    Straight lines between points, and constant before the first and after the last.
 
     :param points: pairs of a position and the value there, in order
     """
@@ -166,7 +158,7 @@ class Points(Schedule):
         if after == len(positions):
             return self.points[-1][1]
         before_value, after_value = self.points[after - 1][1], self.points[after][1]
-        return before_value + _share(timestep, positions[after - 1], positions[after]) * (after_value - before_value)
+        return before_value + _fraction(timestep, positions[after - 1], positions[after]) * (after_value - before_value)
 
     def __repr__(self) -> str:
         return f"[{', '.join(f'[{position:g}, {value:g}]' for position, value in self.points)}]"
@@ -176,8 +168,8 @@ def _timestep(position: float, total: float) -> float:
     return position * total if position <= 1.0 else position
 
 
-def _share(timestep: float, begin: float, finish: float) -> float:
-    """How much of the way from ``begin`` to ``finish`` lies behind, from 0 to 1."""
+def _fraction(timestep: float, begin: float, finish: float) -> float:
+    """Fraction of the way from ``begin`` to ``finish``, from 0 to 1."""
     if timestep >= finish:
         return 1.0
     return max(0.0, (timestep - begin) / (finish - begin))

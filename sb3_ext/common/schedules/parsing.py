@@ -1,4 +1,4 @@
-"""How schedules are written in a config or a constructor, and the errors for what is not one."""
+"""Reads schedules as they are written in a config or a constructor, with errors for anything else."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ _CURVE_KEYS = {"start": "start", "end": "end", "shape": "shape", "from": "begin"
                "warmup": "warmup"}  # fmt: skip
 
 
-def parse_schedule(name: str, written: Any) -> Schedule | Callable[[float], float]:
+def parse_schedule(name: str, raw: Any) -> Schedule | Callable[[float], float]:
     """
-    :param name: the parameter that it is for, for the errors
-    :param written: a number (also one that YAML left as a string: ``1e-4``), ``lin_0.001``, a mapping, a list of
-        points, or a function of the remaining progress, which is returned as it is
+    :param name: name of the parameter, for the errors
+    :param raw: a number (also as a string, as YAML reads ``1e-4``), ``lin_0.001``, a mapping, a list of points, or a
+        function of the remaining progress, which is returned as it is
     :raises ValueError: when it is none of these, or makes no sense
     """
-    if isinstance(written, bool) or written is None:
-        raise ValueError(f"{name}={written!r} is not a schedule: write {_FORMS}.")
-    if isinstance(written, (int, float)):
-        return Constant(_number(name, written))
-    if isinstance(written, str):
-        return _from_string(name, written)
-    if isinstance(written, Mapping):
-        return _from_mapping(name, written)
-    if isinstance(written, Sequence):
-        return _from_points(name, written)
-    if callable(written):
-        return written
-    raise ValueError(f"{name}={written!r} is not a schedule: write {_FORMS}.")
+    if isinstance(raw, bool) or raw is None:
+        raise ValueError(f"{name}={raw!r} is not a schedule: write {_FORMS}.")
+    if isinstance(raw, (int, float)):
+        return Constant(_number(name, raw))
+    if isinstance(raw, str):
+        return _from_string(name, raw)
+    if isinstance(raw, Mapping):
+        return _from_mapping(name, raw)
+    if isinstance(raw, Sequence):
+        return _from_points(name, raw)
+    if callable(raw):
+        return raw
+    raise ValueError(f"{name}={raw!r} is not a schedule: write {_FORMS}.")
 
 
-def _from_string(name: str, written: str) -> Schedule:
-    kind, separator, value = written.partition("_")
+def _from_string(name: str, raw: str) -> Schedule:
+    kind, separator, value = raw.partition("_")
     if separator and kind == "lin":
         return LinearToZero(_number(name, value))
     try:
-        return Constant(_number(name, written))
+        return Constant(_number(name, raw))
     except ValueError:
         hint = " Did you mean 'lin_…'?" if separator and kind.lower().startswith("l") else ""
-        raise ValueError(f"{name}={written!r} is not a schedule: write {_FORMS}.{hint}") from None
+        raise ValueError(f"{name}={raw!r} is not a schedule: write {_FORMS}.{hint}") from None
 
 
-def _from_mapping(name: str, written: Mapping[str, Any]) -> Curve:
-    for key in written:
+def _from_mapping(name: str, raw: Mapping[str, Any]) -> Curve:
+    for key in raw:
         if key not in _CURVE_KEYS:
             raise ValueError(f"{name} has no key {key!r}: {nearest(str(key), _CURVE_KEYS)}")
-    if "start" not in written:
-        raise ValueError(f"{name}={dict(written)} needs 'start'.")
-    shape = written.get("shape", "constant" if "end" not in written and "warmup" in written else "linear")
+    if "start" not in raw:
+        raise ValueError(f"{name}={dict(raw)} needs 'start'.")
+    shape = raw.get("shape", "constant" if "end" not in raw and "warmup" in raw else "linear")
     check_choice(f"{name}'s shape", shape, SHAPES)
-    numbers = {_CURVE_KEYS[key]: _number(f"{name}'s {key}", value) for key, value in written.items() if key != "shape"}
+    numbers = {_CURVE_KEYS[key]: _number(f"{name}'s {key}", value) for key, value in raw.items() if key != "shape"}
     curve = Curve(shape=shape, **numbers)
     _check_curve(name, curve)
     return curve
@@ -78,10 +78,10 @@ def _check_curve(name: str, curve: Curve) -> None:
         )
 
 
-def _from_points(name: str, written: Sequence[Any]) -> Points:
-    if not written or any(not isinstance(point, Sequence) or len(point) != 2 for point in written):
-        raise ValueError(f"{name}={list(written)!r} must be points [position, value], such as [[0, 0.1], [1, 0.001]].")
-    points = [(_number(name, position), _number(name, value)) for position, value in written]
+def _from_points(name: str, raw: Sequence[Any]) -> Points:
+    if not raw or any(not isinstance(point, Sequence) or len(point) != 2 for point in raw):
+        raise ValueError(f"{name}={list(raw)!r} must be points [position, value], such as [[0, 0.1], [1, 0.001]].")
+    points = [(_number(name, position), _number(name, value)) for position, value in raw]
     for (before, _), (after, _) in pairwise(points):
         if _same_unit(before, after) and after <= before:
             raise ValueError(f"{name}'s points must be in order: {after:g} comes after {before:g}.")
@@ -95,8 +95,8 @@ def _same_unit(one: float, other: float) -> bool:
     return 0 in (one, other) or (one <= 1) == (other <= 1)
 
 
-def _number(name: str, written: Any) -> float:
-    value = read_number(name, written)
+def _number(name: str, raw: Any) -> float:
+    value = read_number(name, raw)
     if not math.isfinite(value) and not (name == "max_grad_norm" and value > 0):  # infinite: no clipping
-        raise ValueError(f"{name}={written!r} must be a finite number.")
+        raise ValueError(f"{name}={raw!r} must be a finite number.")
     return value
