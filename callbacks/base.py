@@ -7,9 +7,21 @@ from typing import Any, Self
 
 from stable_baselines3.common.callbacks import BaseCallback
 
+from sb3_ext.common.options import Number, Options
 from sb3_ext.runs.run import Run
 
-__all__ = ["RunCallback"]
+__all__ = ["RunCallback", "ScoreOptions"]
+
+
+class ScoreOptions(Options):
+    """
+    Options of callbacks that compare scores with a threshold.
+
+    :param threshold: mean raw reward at which the environment counts as solved, for all callbacks of the training;
+        ``None`` for the one in the environment's spec. In a hyperparameter file it is ``ext: {threshold: 475}``
+    """
+
+    threshold: Number | None = None
 
 
 class RunCallback(BaseCallback):

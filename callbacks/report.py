@@ -2,7 +2,6 @@
 
 report:                                # true instead of a mapping: all defaults
   plots: false                         # no PNG files beside it
-  threshold: 200                       # for an environment that has none of its own
   charts: [reward/shaping]             # metrics to draw beside the main ones
 """
 
@@ -14,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sb3_ext.callbacks.base import RunCallback
-from sb3_ext.common.options import Number, Options, Strings, read_keywords
+from sb3_ext.callbacks.base import RunCallback, ScoreOptions
+from sb3_ext.common.options import Strings, read_keywords
 from sb3_ext.runs.report.report import write_report
 from sb3_ext.runs.run import Phase
 from sb3_ext.runs.stop_signals import received_signal
@@ -23,17 +22,16 @@ from sb3_ext.runs.stop_signals import received_signal
 __all__ = ["Report", "ReportOptions"]
 
 
-class ReportOptions(Options):
+class ReportOptions(ScoreOptions):
     """
     :param plots: draw PNG files too
-    :param threshold: score at which the task counts as solved, instead of the environment's own
+    :param threshold: see :class:`ScoreOptions`
     :param charts: metrics to draw beside those that the catalogue has as main ones
     """
 
     callback: ClassVar[str] = "sb3_ext.callbacks.report.Report"
 
     plots: bool = True
-    threshold: Number | None = None
     charts: Strings = ()
 
 
@@ -79,7 +77,6 @@ class Report(RunCallback):
                 stacklevel=2,
             )
             return
-        self.run.threshold_or(self.options.threshold)
         self.run.facts.charts = list(self.options.charts)
         self.run.keep(folder)
         self.run.write_last_row()

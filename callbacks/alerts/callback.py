@@ -77,7 +77,7 @@ class Alerts(RunCallback):
 
     def _on_training_start(self) -> None:
         options = self.options
-        facts = facts_of(self.model, self.run.threshold_or(options.threshold))
+        facts = facts_of(self.model, self.run.threshold)
         self._judge = Judge(options.rules, facts, options.changes)
         self._quiet = {}
         self._n_rows = self._total = 0

@@ -7,7 +7,6 @@ alerts:
   add:
     long_episodes: {metric: rollout/ep_len_mean, above: 400, window: 10, advice: "Raise the step penalty."}
   on_nan: raise                        # or warn
-  threshold: 475                       # score at which the environment counts as solved; by default its own
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from pydantic import ConfigDict, Field, model_validator
 from sb3_ext.callbacks.alerts.context import Look
 from sb3_ext.callbacks.alerts.rule import Rule, Severity
 from sb3_ext.callbacks.alerts.rules import RULES
+from sb3_ext.callbacks.base import ScoreOptions
 from sb3_ext.common.names import nearest
 from sb3_ext.common.options import Count, Fraction, Integer, MappingOf, Number, Options, Strings, Text
 
@@ -79,14 +79,14 @@ def _beyond(look: Look, n: SimpleNamespace) -> bool | None:
     return look.value > getattr(n, "above", math.inf) or look.value < getattr(n, "below", -math.inf)
 
 
-class AlertsOptions(Options):
+class AlertsOptions(ScoreOptions):
     """
     :param silence: ids of rules that are not checked
     :param set: numbers of rules to change, such as ``{"kl_high": {"threshold": 0.05}}``
     :param add: rules of your own, such as ``{"long": {"metric": "rollout/ep_len_mean", "above": 400, "window": 10}}``
     :param on_nan: ``"raise"`` ends the training with :class:`TrainingDiverged` when the policy, observations or
         rewards are NaN or infinite; ``"warn"`` only reports it
-    :param threshold: score at which the environment counts as solved; ``None``: the environment's own
+    :param threshold: see :class:`ScoreOptions`
     """
 
     callback: ClassVar[str] = "sb3_ext.callbacks.alerts.Alerts"
@@ -95,7 +95,6 @@ class AlertsOptions(Options):
     set: MappingOf[RuleNumbers] = Field(default_factory=dict)
     add: MappingOf[AddedRule] = Field(default_factory=dict)
     on_nan: Literal["raise", "warn"] = "raise"
-    threshold: Number | None = None
 
     @model_validator(mode="after")
     def _check_ids(self) -> AlertsOptions:

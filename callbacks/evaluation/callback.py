@@ -163,8 +163,7 @@ class Evaluation(RunCallback, EvalCallback):
     def _on_training_start(self) -> None:
         super()._on_training_start()
         self.skipped, self._ends_here = 0, False
-        threshold = self.run.threshold_or(self.options.threshold)
-        self._stop = StopCondition(self.options, reward_threshold(self.eval_env) if threshold is None else threshold)
+        self._stop = StopCondition(self.options, self.run.threshold)
         self._due = self._next_due() if self._stop.has_begun else math.inf
         if self.options.process:
             score_agent = self._score_agent(render=False, warn=False)

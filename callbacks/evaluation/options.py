@@ -3,7 +3,7 @@
 every: 20000              # timesteps
 episodes: 20              # or steps: 20000
 process: true             # in a process of its own, while training goes on
-stop: eval                # when the threshold of the environment is reached
+stop: eval                # when the threshold is reached
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from sb3_ext.common.options import Count, Fraction, Integer, Number, Options
+from sb3_ext.callbacks.base import ScoreOptions
+from sb3_ext.common.options import Count, Fraction, Integer, Number
 
 __all__ = ["EvaluationOptions"]
 
 
-class EvaluationOptions(Options):
+class EvaluationOptions(ScoreOptions):
     """
     :param every: timesteps between two evaluations, for any number of environments; ``None`` for RL Zoo's
         ``--eval-freq``, or 10,000
@@ -27,7 +28,7 @@ class EvaluationOptions(Options):
         played to their end
     :param deterministic: whether the agent takes its most likely action; ``None`` as RL Zoo does, which samples actions
         on Atari and MiniGrid only
-    :param threshold: mean raw reward at which the environment counts as solved; ``None`` for the one in its spec
+    :param threshold: see :class:`ScoreOptions`
     :param start_at: fraction of the way from the first rollout score to the threshold that the rollout score must have
         passed before the first evaluation; ``None`` to evaluate from the start
     :param stop: what ends training when it reaches the threshold: the mean of the last evaluations (``eval``), the mean
@@ -48,7 +49,6 @@ class EvaluationOptions(Options):
     episodes: Count | None = None
     steps: Count | None = None
     deterministic: bool | None = None
-    threshold: Number | None = None
     start_at: Fraction | None = None
     stop: Literal["never", "eval", "rollout", "plateau"] = "never"
     window: Count = 3

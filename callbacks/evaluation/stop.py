@@ -56,8 +56,8 @@ class StopCondition:
         if options.needs_threshold and self.threshold is None:
             option = "start_at" if options.start_at is not None else f"stop: {options.stop}"
             raise ValueError(
-                f"Evaluation: {option} needs a threshold, and the environment's spec has none: give it one, such as "
-                "threshold: 200."
+                f"Evaluation: {option} needs a threshold, and the environment's spec has none: set one, such as "
+                "ext: {threshold: 200}."
             )
         self._options = options
         #: Whether the agent is good enough to be evaluated

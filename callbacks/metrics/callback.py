@@ -17,7 +17,7 @@ from pydantic import Field
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from sb3_ext.callbacks.base import RunCallback
+from sb3_ext.callbacks.base import RunCallback, ScoreOptions
 from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
 from sb3_ext.callbacks.metrics.info_metrics import InfoMetrics
 from sb3_ext.callbacks.metrics.network_statistics import (
@@ -37,7 +37,7 @@ from sb3_ext.callbacks.metrics.time_budget import TimeBudget
 from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
 from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
 from sb3_ext.common.env_checks import env_diversity
-from sb3_ext.common.options import Fraction, Number, Options, Strings, read_keywords
+from sb3_ext.common.options import Fraction, Number, Strings, read_keywords
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency
 from sb3_ext.runs.guard import Guard
 
@@ -49,10 +49,9 @@ _NO_HISTOGRAMS = ("stdout", "log", "json", "csv")
 _OF_TRAINING = "time/fps"
 
 
-class MetricsOptions(Options):
+class MetricsOptions(ScoreOptions):
     """
-    :param threshold: the score that ``rollout/steps_to_threshold`` is about; ``None`` takes the one that Gymnasium has
-        for the environment
+    :param threshold: see :class:`ScoreOptions`; ``rollout/steps_to_threshold`` is about it
     :param histograms: record histograms of observations, rewards and actions, for TensorBoard and W&B
     :param histogram_seconds: seconds between two histograms, at least
     :param network: pass observations through the policy's networks: dead ReLUs, largest probabilities
@@ -62,7 +61,6 @@ class MetricsOptions(Options):
 
     callback: ClassVar[str] = "sb3_ext.callbacks.metrics.Metrics"
 
-    threshold: Number | None = None
     histograms: bool = True
     histogram_seconds: Annotated[Number, Field(ge=0)] = 10.0
     network: bool = True
@@ -103,8 +101,7 @@ class Metrics(RunCallback):
         model, n_envs = self.model, self.training_env.num_envs
         self._last_step = model.num_timesteps
         if self._efficiency is None or model.num_timesteps == 0:
-            threshold = self.run.threshold_or(self.options.threshold)
-            self._efficiency = SampleEfficiency(model.num_timesteps, threshold)
+            self._efficiency = SampleEfficiency(model.num_timesteps, self.run.threshold)
             self._episodes = self._episodes_before = 0
         self._times = TimeMetrics(model.num_timesteps, n_envs)
         self._budget = TimeBudget(self.options.max_cost)

@@ -199,10 +199,9 @@ class RunRecord:
         if isinstance(given, (int, float)):
             return Threshold(float(given), str(self.training.get("threshold_source") or f"in {RUN_FILE}"))
         ext = self.config.get("ext")
-        for topic, options in (ext if isinstance(ext, Mapping) else {}).items():
-            value = options.get("threshold") if isinstance(options, Mapping) else None
-            if isinstance(value, (int, float)):
-                return Threshold(float(value), f"of the config, `ext: {topic}:`")
+        value = ext.get("threshold") if isinstance(ext, Mapping) else None
+        if isinstance(value, (int, float)):
+            return Threshold(float(value), "of the config, `ext: threshold:`")
         of_env = self.training.get("env_threshold")
         if isinstance(of_env, (int, float)):
             return Threshold(float(of_env), "of the environment")

@@ -28,7 +28,7 @@ from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, L
 from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.rows import RowStream
-from sb3_ext.runs.stock import StockCallbacks
+from sb3_ext.runs.stock import StockCallbacks, iter_callbacks
 from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
 
 __all__ = ["Event", "Phase", "Run"]
@@ -119,15 +119,17 @@ class Run:
         return run
 
     def _start(self, model: BaseAlgorithm, rows: RowStream, top: BaseCallback, start_time: float) -> None:
+        self.given_threshold = self._find_threshold(top)
         self._session, self.rows = (top, start_time), rows
         self.model = model
         self.stock = StockCallbacks.among(top)
         self.stock.on_new_best(lambda evaluation: self.emit("new_best", evaluation))
         env = model.get_env()
         assert env is not None, "it is being trained in"
-        self.env_threshold = reward_threshold(env)
+        thresholds = map(reward_threshold, (env, *(evaluation.eval_env for evaluation in self.stock.evaluations)))
+        self.env_threshold = next((threshold for threshold in thresholds if threshold is not None), None)
         self.facts = RunFacts.of(model, self._algo, getattr(spec_of(env), "id", None))
-        self.facts.env_threshold = self.env_threshold
+        self.facts.threshold, self.facts.env_threshold = self.given_threshold, self.env_threshold
         if self.stock.evaluations:
             self.facts.evaluates, self.facts.deterministic_eval = True, self.stock.evaluations[0].deterministic
         self._started = time.perf_counter()
@@ -159,14 +161,14 @@ class Run:
         """Mean raw reward at which the environment counts as solved."""
         return self.env_threshold if self.given_threshold is None else self.given_threshold
 
-    def threshold_or(self, own: float | None) -> float | None:
-        """
-        :param own: what a callback was given, if anything; it is the run's where the run was given none
-        :return: what that callback goes by
-        """
-        if self.given_threshold is None:
-            self.given_threshold = own
-        return self.threshold if own is None else own
+    def _find_threshold(self, top: BaseCallback) -> float | None:
+        """Callbacks may be given it too, but not different ones."""
+        options = [getattr(callback, "options", None) for callback in iter_callbacks(top)]
+        given = [self.given_threshold, *(getattr(of_callback, "threshold", None) for of_callback in options)]
+        different = {threshold for threshold in given if threshold is not None}
+        if len(different) > 1:
+            raise ValueError(f"A training has one threshold, and was given {sorted(different)}: give one of them.")
+        return different.pop() if different else None
 
     @property
     def is_interrupted(self) -> bool:
@@ -214,7 +216,6 @@ class Run:
 
         :param folder: the run folder
         """
-        self.facts.threshold = self.given_threshold
         self.facts.save(folder)
         if Path(folder) not in self._kept:
             self._kept.add(Path(folder))
@@ -274,7 +275,6 @@ class Run:
 
     def _tell_facts(self) -> None:
         facts, error = self.facts, self.error
-        facts.threshold = self.given_threshold
         facts.state = "finished" if error is None else "interrupted" if self.is_interrupted else "failed"
         facts.seconds = round(time.perf_counter() - self._started, 3)
         facts.steps = int(self.model.num_timesteps)

@@ -161,7 +161,7 @@ class ExtExperimentManager(ExperimentManager):
     def learn(self, model: BaseAlgorithm) -> None:
         if self._uses_options:
             self._is_saved = False
-            run = Run.prepare(model, folder=self.save_path, algo=self.algo)
+            run = Run.prepare(model, folder=self.save_path, threshold=self._options.threshold, algo=self.algo)
             # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
             run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import PlainValidator
+from pydantic import PlainValidator, model_validator
 
 from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
@@ -14,7 +14,7 @@ from sb3_ext.callbacks.metrics.callback import MetricsOptions
 from sb3_ext.callbacks.report import ReportOptions
 from sb3_ext.callbacks.table.callback import TableOptions
 from sb3_ext.callbacks.tracking.options import TrackingOptions
-from sb3_ext.common.options import Options, Switch, read_options
+from sb3_ext.common.options import Number, Options, Switch, read_options
 from sb3_ext.vec_env.mixed import Members
 from sb3_ext.wrappers.curriculum.options import CurriculumOptions
 
@@ -29,6 +29,8 @@ def _check_threads(raw: Any) -> int | str:
 
 class ExtOptions(Options):
     """
+    :param threshold: mean raw reward at which the environment counts as solved, for stopping, metrics, alerts and the
+        report; ``None`` for the one in the environment's spec
     :param native: use an environment's native vectorised version where there is one: Atari games with the standard
         wrappers, CartPole-v1
     :param vec_env: how other environments run in parallel: ``dummy`` (one after the other), ``subproc`` (SB3's, a
@@ -45,6 +47,7 @@ class ExtOptions(Options):
     :param tracking: how the run is logged to Weights & Biases; unset: only with ``--track``
     """
 
+    threshold: Number | None = None
     native: bool = True
     vec_env: Literal["auto", "dummy", "subproc", "multicore"] = "auto"
     threads: Annotated[int | str, PlainValidator(_check_threads)] = "auto"
@@ -57,6 +60,13 @@ class ExtOptions(Options):
     table: Switch[TableOptions] = None
     report: Switch[ReportOptions] = None
     tracking: Switch[TrackingOptions] = None
+
+    @model_validator(mode="after")
+    def _check_threshold(self) -> ExtOptions:
+        for name in type(self).model_fields:
+            if getattr(getattr(self, name), "threshold", None) is not None:
+                raise ValueError(f"{name}: threshold is for all topics: set ext: {{threshold: …}}")
+        return self
 
     def overridden_by(self, flags: Mapping[str, Any]) -> ExtOptions:
         """

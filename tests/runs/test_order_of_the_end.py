@@ -121,8 +121,9 @@ class Watch(BaseCallback):
         return True
 
 
-def train_with_zoo(record, error=None, algo="ppo_ext", **evaluation):
+def train_with_zoo(record, error=None, algo="ppo_ext", threshold=None, **evaluation):
     ext = {
+        "threshold": threshold,
         "evaluation": {"every": 1000, "episodes": 1, "final": True, **evaluation},
         "checkpoints": {"table": False, "video": False},
         "metrics": True,

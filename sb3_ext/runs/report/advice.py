@@ -242,7 +242,7 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
     if run.threshold is None:
         said.append(
             "This environment has no threshold, so the report can't say whether it is solved. Set one: "
-            "`ext: {report: {threshold: …}}`, or `sb3-ext report … --threshold …`."
+            "`ext: {threshold: …}`, or `sb3-ext report … --threshold …`."
         )
     # A short training ends before its first evaluation
     is_known = run.progress is not None and run.training.get("state") == "finished"
