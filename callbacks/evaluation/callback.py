@@ -19,7 +19,6 @@ from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.callbacks.evaluation.results import describe, log_late, log_now, metrics_of, save_evaluations
 from sb3_ext.callbacks.evaluation.stop import StopCondition
 from sb3_ext.callbacks.evaluation.worker import EvaluationWorker
-from sb3_ext.common.env_spec import reward_threshold
 from sb3_ext.common.options import read_keywords
 from sb3_ext.runs.agents.env_recipe import EnvRecipe, PlaceholderEnv
 from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent, SnapshotFolder
