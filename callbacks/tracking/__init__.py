@@ -1,4 +1,4 @@
-"""Weights & Biases: one run for each training, with all there is to see."""
+"""Weights & Biases: one run per training."""
 
 from sb3_ext.callbacks.tracking.callback import Tracking
 

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Tracking"]
 
-#: Seconds between two looks at the run folder
+#: Seconds between checks of the run folder
 _LOOK_EVERY = 5.0
-#: Seconds between two messages about the same alert
+#: Seconds between messages about the same alert
 _ALERT_EVERY = 600.0
-#: Rows after which the names of the metrics are known: the first one is written before the first update
+#: Rows after which all metrics are known; the first is written before the first update
 _ROWS_FOR_DASHBOARD = 2
 #: W&B's own exit code for Ctrl-C
 _CTRL_C = 255
@@ -44,26 +44,25 @@ _NOT_FOR_TEXT = ("stdout", "log", "json", "csv")
 
 class Tracking(RunCallback):
     """
-    Opens a run on Weights & Biases when a training starts, logs each row of SB3's logger to it, and finishes it, also
-    after errors and Ctrl-C. For all algorithms of SB3.
+    Opens a run on Weights & Biases when a training starts, logs each row of SB3's logger to it, and finishes it, even
+    after errors and Ctrl-C. Works with every SB3 algorithm.
 
-    When a run is open already, as with RL Zoo's ``--track``, it goes on with that one: it adds what is missing and
-    finishes it. Where W&B reads TensorBoard's files for that run, no number is logged a second time.
+    If a run is already open, as with RL Zoo's ``--track``, it continues that run: it adds what is missing and finishes
+    it. If W&B reads TensorBoard's files for that run, no number is logged twice.
 
-    After an error in ``learn``, who called it must call :meth:`close`, which ``with`` does by itself::
+    After an error in ``learn``, call :meth:`close`, which ``with`` does for you::
 
-        with Tracking(project="landers") as tracking:
-            model.learn(100_000, callback=tracking)
+    with Tracking(project="landers") as tracking: model.learn(100_000, callback=tracking)
 
-    Otherwise, the run is finished when Python ends.
+    Otherwise the run is finished when Python exits.
 
     :param folder: the run folder, whose videos, checkpoints and best model are logged, and which is uploaded at the
-        end; by default where the ``EvalCallback`` of the training saves the best model
-    :param algo: name of the algorithm, for the name of the run; by default from the model's class
-    :param env_id: the environment, by default what the environment says
-    :param hyperparams: as a config has them, by default what the model says
-    :param finish: ``False`` keeps the run open when the training ends, until :meth:`close` is called
-    :param verbose: 1 tells what was not uploaded
+        end; default: where the training's ``EvalCallback`` saves the best model
+    :param algo: name of the algorithm, for the name of the run; default: from the model's class
+    :param env_id: default: from the environment
+    :param hyperparams: as in a hyperparameter file; default: from the model
+    :param finish: ``False`` keeps the run open after the training, until :meth:`close` is called
+    :param verbose: 1 prints what was not uploaded
     :param options: what to track
     :param fields: fields of :class:`TrackingOptions`, instead of ``options``: project, entity, group, tags, mode, …
     """
@@ -130,7 +129,7 @@ class Tracking(RunCallback):
         self._writer = WandbWriter(run, synced)
         if given is not None:
             self._warn_of_unused_options(given)
-            # RL Zoo's --track has put all arguments there, also --storage with its password
+            # RL Zoo's --track uploads all arguments, including --storage with its password
             masked = {name: plain(value) for name, value in given.config.items() if plain(value) != value}
             run.config.update(masked, allow_val_change=True)
         config = facts.config(algo=algo, env_id=env_id, hyperparams=plain(self._hyperparams))
@@ -150,7 +149,7 @@ class Tracking(RunCallback):
 
         options = self.options
         run_id = os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4)
-        # The table and the report show the numbers already
+        # The table and the report already show the numbers
         settings = wandb.Settings(max_end_of_run_history_metrics=0, max_end_of_run_summary_metrics=0)
         with masked_command_line():  # W&B uploads it
             return wandb.init(
@@ -171,8 +170,8 @@ class Tracking(RunCallback):
         unused = [name for name, value in given.items() if value is not None and value != getattr(run, name, None)]
         if unused:
             warnings.warn(
-                f"tracking: {', '.join(unused)}: not used, as the run {run.name!r} was open already, in the "
-                f"project {run.project!r}. Leave --track out, or give it these options.",
+                f"tracking: {', '.join(unused)}: not used, because the run {run.name!r} was already open in project "
+                f"{run.project!r}. Omit --track, or give it these options.",
                 stacklevel=2,
             )
         if self.options.tags:
@@ -185,7 +184,7 @@ class Tracking(RunCallback):
                 self.logger.record(name, numbers, exclude=_NOT_FOR_TEXT)
 
     def _after(self, timesteps: int) -> float:
-        """When histograms of gradients are due next."""
+        """When the next histograms of gradients are due."""
         times = self.options.gradients
         length = self.model._total_timesteps - self.model._num_timesteps_at_start
         return timesteps + length / times if times else float("inf")
@@ -197,13 +196,13 @@ class Tracking(RunCallback):
             self._look()
 
     def _look(self, at_the_end: bool = False) -> None:
-        """See what is new. What goes wrong here is told, and the training goes on."""
+        """Log what is new. If that fails, there is a warning and training continues."""
         for part in (self._log_files, self._make_dashboard, self._upload):
             try:
                 part(at_the_end)
             except Exception as error:
                 message = mask_passwords(f"{type(error).__name__}: {error}")
-                warnings.warn(f"W&B did not get all of the run: {message}", stacklevel=2)
+                warnings.warn(f"Part of the run was not sent to W&B: {message}", stacklevel=2)
 
     def _log_files(self, at_the_end: bool) -> None:
         if self._files is not None:
@@ -234,8 +233,7 @@ class Tracking(RunCallback):
                 self.say(f"Not uploaded to W&B (upload_mb: {self.options.upload_mb:g}): {', '.join(left_out)}")
 
     def alert(self, rule: str, title: str, text: str) -> None:
-        """
-        Send a message by W&B, at most one in ten minutes for a rule.
+        """Send a message through W&B, at most one every ten minutes per rule.
 
         :param rule: id of the alert
         :param title: a few words
@@ -252,10 +250,9 @@ class Tracking(RunCallback):
             self._finish_tracker(self.run.error)
 
     def close(self, error: BaseException | None = None) -> None:
-        """
-        Upload what is left, and finish the run. It can be called again, and does nothing then.
+        """Upload what is left and finish the run. Further calls do nothing.
 
-        :param error: what ended the training. Without one, a training that is not complete was interrupted by Ctrl-C
+        :param error: what ended the training. Without one, an incomplete training counts as interrupted
         """
         super().close(error)
         self._finish_tracker(error)
@@ -266,7 +263,7 @@ class Tracking(RunCallback):
             return
         interrupted = isinstance(error, KeyboardInterrupt)
         try:
-            if not self.run.is_at_exit:  # uploads want threads, and none can be started any more
+            if not self.run.is_at_exit:  # uploads need threads, which can't be started any more
                 self._look(at_the_end=True)
         finally:
             self._wandb, self._writer, self._files = None, None, None
@@ -279,7 +276,7 @@ class Tracking(RunCallback):
 
 
 def _is_synced(output_formats: list[Any]) -> bool:
-    """Whether W&B reads the files that a logger writes for TensorBoard."""
+    """Whether W&B reads the logger's TensorBoard files."""
     import wandb
 
     has_files = any(isinstance(output_format, TensorBoardOutputFormat) for output_format in output_formats)

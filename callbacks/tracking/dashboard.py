@@ -1,7 +1,7 @@
-"""A dashboard for Weights & Biases from the catalogue of metrics: what belongs together, and axes that the run knows.
+"""A dashboard for Weights & Biases, from the catalogue of metrics and the bounds that the run knows.
 
-The layout is plain data, written beside a run as ``dashboard.json``. W&B's own package for workspaces makes a view of
-it, where it is installed (``pip install wandb-workspaces``).
+The layout is plain data, saved to the run folder as ``dashboard.json``. If W&B's package for workspaces is installed
+(``pip install wandb-workspaces``), it becomes a view.
 """
 
 from __future__ import annotations
@@ -32,28 +32,27 @@ if TYPE_CHECKING:
 
 __all__ = ["SOME_ENV", "Dashboard", "Panel", "Section", "dashboard", "make_workspace"]
 
-#: In a title, where the environment has no id
+#: For titles, if the environment has no id
 SOME_ENV = "its environment"
 _MAIN = "Main curves"
-#: Groups of metrics that no logger of numbers has
+#: Groups of histograms
 _OTHER_TITLES = {"gradients": "Gradients", "weights": "Weights"}
-#: Drawn into one panel, so that they can be compared
-_TOGETHER = {"train/scaled_": "Losses, as their coefficients scale them"}
-#: Spaces without bounds write the largest number of their type
+#: Drawn in one panel for comparison
+_TOGETHER = {"train/scaled_": "Losses, scaled by their coefficients"}
+#: Unbounded spaces have the largest number of their type as bounds
 _HUGE = 1e30
-#: Groups that are open at first
+#: Groups that are open by default
 _OPEN = ("eval", "video")
 
 
 @dataclass(frozen=True)
 class Panel:
     """
-    :param metrics: names of what is drawn
-    :param title: above it
+    :param metrics: names of the metrics
     :param kind: ``line``, ``histogram`` or ``media``
-    :param x: name of the metric on the x axis
-    :param low: where the y axis begins; ``None`` where the data says it
-    :param high: where it ends
+    :param x: metric on the x axis
+    :param low: lower end of the y axis; ``None``: from the data
+    :param high: upper end
     :param unit: of the y axis
     """
 
@@ -68,12 +67,6 @@ class Panel:
 
 @dataclass(frozen=True)
 class Section:
-    """
-    :param title: above its panels
-    :param panels: in their order
-    :param is_open: whether they are shown at first
-    """
-
     title: str
     panels: tuple[Panel, ...]
     is_open: bool = False
@@ -82,9 +75,9 @@ class Section:
 @dataclass(frozen=True)
 class Dashboard:
     """
-    :param title: its name in the list of views
-    :param x: name of the metric on most x axes
-    :param sections: in their order
+    :param title: name in the list of views
+    :param x: metric on most x axes
+    :param sections: in display order
     """
 
     title: str
@@ -92,19 +85,16 @@ class Dashboard:
     sections: tuple[Section, ...]
 
     def save(self, path: Path) -> None:
-        """
-        :param path: a JSON file
-        """
         with atomic_write(path) as unfinished:
             unfinished.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
 
 def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, env_id: str | None = None) -> Dashboard:
     """
-    :param names: metrics that are logged
-    :param model: that is training; its spaces give ranges
-    :param x: name of the metric on the x axis; evaluations have their own where there is one
-    :param env_id: for the title; by default what the environment says
+    :param names: logged metrics
+    :param model: its spaces give the ranges
+    :param x: metric on the x axis; evaluations use their own if there is one
+    :param env_id: for the title; default: from the environment
     """
     present = set(names)
     shown = [name for name in ordered(present) if name not in (x, TIMESTEPS, EVAL_STEP)]
@@ -133,12 +123,10 @@ def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, en
 
 def make_workspace(layout: Dashboard, run: Run) -> bool:
     """
-    Save a layout as a view of the run's project, when the package ``wandb-workspaces`` is there and the run is online.
-    A view that an earlier run made is left as it is: people may have changed it.
+    Save a layout as a view of the run's project, if ``wandb-workspaces`` is installed and the run is online. An
+    existing view is left alone, because people may have changed it.
 
-    :param layout: the dashboard
-    :param run: an open run
-    :return: whether a view was made
+    :return: whether a view was created
     """
     if run.offline or run.disabled or not run.project_url:
         return False
@@ -151,20 +139,15 @@ def make_workspace(layout: Dashboard, run: Run) -> bool:
         workspaces.Workspace.from_url(urlsplit(run.project_url)._replace(query=f"nw={key}").geturl())
         return False
     except ValueError:
-        pass  # there is none yet
+        pass  # it does not exist yet
     workspace = as_workspace(layout, run.entity, run.project)
-    workspace._internal_name = f"nw-{key}-v"  # what the address has, so that it is found again
-    workspace.save()  # tells the address by itself
+    workspace._internal_name = f"nw-{key}-v"  # used in the address, so that it is found again
+    workspace.save()  # prints the address
     return True
 
 
 def as_workspace(layout: Dashboard, entity: str, project: str) -> Any:
-    """
-    :param layout: the dashboard
-    :param entity: user or team
-    :param project: whose view it is
-    :return: an object of the package ``wandb-workspaces``, not saved yet
-    """
+    """An unsaved object of ``wandb-workspaces``."""
     workspaces = import_module("wandb_workspaces.workspaces")
     reports = import_module("wandb_workspaces.reports.v2")
 
@@ -199,6 +182,6 @@ def _panel(title: str, names: tuple[str, ...], model: BaseAlgorithm, x: str) -> 
 def _range(name: str, model: BaseAlgorithm) -> tuple[float | None, float | None]:
     low, high = hard_bounds(name, model)
     if name == "policy/action_mean" and isinstance(model.action_space, spaces.Box):
-        # A Gaussian's samples can be anywhere, their mean belongs into the space
+        # A Gaussian's samples can be anywhere, but their mean should be within the space
         low, high = float(np.min(model.action_space.low)), float(np.max(model.action_space.high))
     return low if abs(low) < _HUGE else None, high if abs(high) < _HUGE else None

@@ -1,4 +1,4 @@
-"""Files of a run on Weights & Biases: videos, times of checkpoints, the best model, and the run folder as a zip."""
+"""Uploads a run's files to Weights & Biases: videos, checkpoint times, the best model, and the run folder as a zip."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 __all__ = ["RunFiles"]
 
-#: Names under which it is logged when a model was saved, by the kind of checkpoint
+#: Metric for the time of saving, by kind of checkpoint
 _SAVED = {"step": "time/checkpoint", "best": "time/best_model", "last": "time/last_model"}
-#: Seconds between two uploads of a best model, which may be found every few seconds at first
+#: Seconds between uploads of best models, which can come every few seconds at first
 _UPLOAD_EVERY = 600.0
 
 
 class RunFiles:
     """
-    Looks at a run folder for what is new in it.
+    Finds what is new in a run folder.
 
     :param folder: the run folder
     :param run: an open run
     :param writer: writes to it
-    :param started: when the training began, as ``time.time()`` says it
+    :param started: ``time.time()`` at the start of training
     """
 
     def __init__(self, folder: Path, run: Run, writer: WandbWriter, started: float) -> None:
@@ -47,11 +47,7 @@ class RunFiles:
         self._uploaded_at = 0.0
 
     def log_videos(self, timesteps: int) -> None:
-        """
-        Log new videos, each at the timesteps that its name has.
-
-        :param timesteps: of now, for a video whose name has none
-        """
+        """Log new videos, each at the timestep in its name, or at ``timesteps`` if it has none."""
         import wandb
 
         videos = self._videos()
@@ -65,7 +61,7 @@ class RunFiles:
             )
 
     def log_checkpoint_times(self) -> None:
-        """Log when new checkpoints and best models were saved: seconds of training, at the timesteps of the model."""
+        """Log the training time at which new checkpoints and best models were saved, at their timesteps."""
         models = self._models()
         for path in self._new(models):
             step = _steps_of(path)
@@ -74,9 +70,8 @@ class RunFiles:
 
     def upload_best_model(self, at_once: bool = False) -> None:
         """
-        Upload a new best model with its normalisation statistics and its config, as an artifact.
-
-        :param at_once: otherwise not more often than every ten minutes
+        Upload a new best model with its statistics and config as an artifact, at most every ten minutes unless
+        ``at_once``.
         """
         best = self._best.model
         now = time.monotonic()
@@ -91,10 +86,10 @@ class RunFiles:
         try:
             files.append(matching_statistics(best))
         except FileNotFoundError:
-            # Not normalised, or by RL Zoo, which keeps one file for all
+            # Not normalised, or RL Zoo's single file for all models
             files += self.folder.glob("*/vecnormalize.pkl")
         except ValueError:
-            return  # the model is there and its statistics are not yet
+            return  # its statistics are not written yet
         self._uploaded_best, self._uploaded_at = _changed_at(best), now
         metadata: dict[str, Any] = {"timesteps": step}
         if self._best.record.is_file():
@@ -104,12 +99,7 @@ class RunFiles:
         self._log_artifact("model", "model", files, ["best", "latest"], metadata)
 
     def upload_folder(self, max_mb: float) -> tuple[str, ...]:
-        """
-        Upload the run folder as a zip.
-
-        :param max_mb: how large it may be
-        :return: files that were left out, and why
-        """
+        """Upload the run folder as a zip of at most ``max_mb``. Returns the files left out, and why."""
         with tempfile.TemporaryDirectory() as temporary:
             zipped = zip_run(self.folder, Path(temporary) / ZIP_NAME, max_mb)
             metadata = {"folder": self.folder.name, "left_out": list(zipped.left_out)}
@@ -123,7 +113,7 @@ class RunFiles:
 
         artifact = wandb.Artifact(f"{name}-{self._run.id}", type=kind, metadata=metadata)
         for path in files:
-            # A copy is made: the file may change or go before it was sent
+            # W&B copies it, because the file can change or disappear before it is sent
             if path.suffix in (".json", ".yml"):
                 with artifact.new_file(path.name, "wb") as file:
                     file.writelines(masked_lines(path))
@@ -135,11 +125,11 @@ class RunFiles:
         return {video.path: video for video in find_videos(self.folder) if not leads_out(video.path, self.folder)}
 
     def _models(self) -> dict[Path, str]:
-        """Saved models, and what kind of checkpoint each is."""
+        """Saved models, with the kind of each checkpoint."""
         return {checkpoint.model: checkpoint.kind for checkpoint in find_checkpoints(self.folder)}
 
     def _new(self, paths: Iterable[Path]) -> list[Path]:
-        """Those that are new or were written again, in their order in time."""
+        """New and changed files, oldest first."""
         new = []
         for path in paths:
             changed_at = _changed_at(path)
@@ -150,7 +140,7 @@ class RunFiles:
 
 
 def _changed_at(path: Path) -> int | None:
-    """``None`` when another process has deleted it."""
+    """``None`` if another process has deleted it."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
@@ -158,7 +148,7 @@ def _changed_at(path: Path) -> int | None:
 
 
 def _steps_of(model: Path) -> int | None:
-    """Timesteps of a saved model; ``None`` when it is being written or was removed."""
+    """Timesteps of a saved model; ``None`` if it is incomplete or gone."""
     try:
         return read_model_file(model).num_timesteps
     except (FileNotFoundError, ValueError):
@@ -166,7 +156,7 @@ def _steps_of(model: Path) -> int | None:
 
 
 def _is_complete(video: Path) -> bool:
-    """Whether an mp4 file has its index, which is the last thing that is written."""
+    """Whether an mp4 file has its index, which is written last."""
     names = []
     try:
         with video.open("rb") as file:

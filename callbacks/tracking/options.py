@@ -1,12 +1,12 @@
-"""What is tracked on Weights & Biases:
+"""Options of tracking on Weights & Biases:
 
 tracking:
-  project: landers                       # true instead of a mapping: all defaults
+  project: landers                       # or true instead of a mapping, for all defaults
   group: ablation
   tags: [wind, big-net]
-  mode: offline                          # online, offline, disabled; otherwise as WANDB_MODE says
-  gradients: 50                          # histograms of gradients and weights, this often in a training
-  upload_mb: 200                         # the zipped run folder, up to this size; 0 uploads none
+  mode: offline                          # online, offline, disabled; default: WANDB_MODE
+  gradients: 50                          # histograms of gradients and weights per training
+  upload_mb: 200                         # maximum size of the uploaded run folder; 0 uploads nothing
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sb3_ext.common.options import Integer, Items, Number, Options, Text
 
 __all__ = ["TrackingOptions"]
 
-#: Project of runs that name none: that of RL Zoo's ``--track``
+#: As in RL Zoo's ``--track``
 DEFAULT_PROJECT = "sb3"
 _GRADIENTS = 20
 
@@ -31,19 +31,19 @@ def _to_gradients(raw: Any) -> Any:
 
 class TrackingOptions(Options):
     """
-    :param project: where the run goes; by default what ``WANDB_PROJECT`` says, or ``sb3``
-    :param entity: user or team; by default the one that is logged in
+    :param project: default: ``WANDB_PROJECT``, or ``sb3``
+    :param entity: user or team; default: the logged-in user
     :param group: groups runs on the project's page
-    :param tags: to find the run by
-    :param mode: ``online``, ``offline`` or ``disabled``; by default what ``WANDB_MODE`` says
-    :param notes: a text about the run
-    :param name: of the run; by default ``{algo}-{run id}``
-    :param gradients: how many times in a training histograms of gradients and weights are logged; 0 for never
-    :param best_model: keep the best model as an artifact
+    :param tags: tags of the run
+    :param mode: ``online``, ``offline`` or ``disabled``; default: ``WANDB_MODE``
+    :param notes: text about the run
+    :param name: default: ``{algo}-{run id}``
+    :param gradients: how many times per training to log histograms of gradients and weights; 0: never
+    :param best_model: upload the best model as an artifact
     :param videos: log the videos in the run folder
-    :param alerts: send alerts, which W&B passes on by mail or Slack
-    :param dashboard: write ``dashboard.json``, and make a workspace of it where the package wandb-workspaces is there
-    :param upload_mb: megabytes of the run folder that are zipped and uploaded at the end; 0 uploads nothing
+    :param alerts: send alerts, which W&B forwards by mail or Slack
+    :param dashboard: write ``dashboard.json``, and create a workspace if wandb-workspaces is installed
+    :param upload_mb: maximum size of the uploaded run folder, before compression; 0: upload nothing
     """
 
     callback: ClassVar[str] = "sb3_ext.callbacks.tracking.Tracking"
@@ -64,5 +64,4 @@ class TrackingOptions(Options):
 
     @property
     def chosen_project(self) -> str:
-        """Where the run goes."""
         return self.project or os.environ.get("WANDB_PROJECT") or DEFAULT_PROJECT

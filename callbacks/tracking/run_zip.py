@@ -1,7 +1,7 @@
-"""A run folder as a zip: packed for the upload, and unpacked from what somebody else may have made.
+"""Packs a run folder as a zip for upload, and unpacks one that may come from someone else.
 
-A zip from the network may name any path and unpack to any size, so everything in it is checked before a file is
-written. The models inside are pickles all the same: loading one runs code of whoever made it.
+A zip from the network can contain any path and unpack to any size, so it is checked before anything is written. Its
+models are still pickles: loading one runs code from whoever made it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = [
     "zip_run",
 ]
 
-#: In a run folder: where the run is on W&B
+#: File in a run folder with the run's address on W&B
 RUN_FILE = "tracking.json"
 #: Name and type of the artifact's file
 ZIP_NAME, ZIP_TYPE = "run.zip", "run-folder"
 _LEFT_OUT = "left_out.txt"
 _TEXT_FILES = (".csv", ".json", ".log", ".md", ".txt", ".yaml", ".yml")
-#: The most files that are unpacked, and the largest :data:`RUN_FILE`
+#: Maximum number of files to unpack, and size of :data:`RUN_FILE`
 _MAX_FILES, _MAX_RUN_FILE = 10_000, 1_000_000
 
 
@@ -50,7 +50,7 @@ _MAX_FILES, _MAX_RUN_FILE = 10_000, 1_000_000
 class ZippedRun:
     """
     :param path: the zip
-    :param left_out: files that are not in it, and why; the zip has them in ``left_out.txt``
+    :param left_out: files that are not in it, and why; also in its ``left_out.txt``
     """
 
     path: Path
@@ -59,9 +59,7 @@ class ZippedRun:
 
 def zip_run(folder: Path, target: Path, max_mb: float) -> ZippedRun:
     """
-    :param folder: a run folder
-    :param target: the zip to write
-    :param max_mb: megabytes that may go in, before compression; the largest files stay out first
+    Zip a run folder into ``target``. If it has more than ``max_mb`` before compression, the largest files are left out.
     """
     files = [path for path in folder.rglob("*") if path.is_file() and path != target]
     files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
@@ -94,36 +92,28 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str) -> None:
 
 
 def masked_lines(path: Path) -> Iterator[bytes]:
-    """
-    :param path: a text file, such as RL Zoo's ``args.yml``, which has ``--storage`` with its password
-    :return: its lines with passwords masked, and otherwise byte for byte
-    """
+    """The lines of a text file with passwords masked, such as RL Zoo's ``args.yml`` with ``--storage``."""
     with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         for line in file:
             yield mask_passwords(line).encode("utf-8", "surrogateescape")
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """
-    :param path: a file in a folder
-    :param folder: the folder
-    :return: whether a link on the way leads to a file outside the folder, which nobody asked to upload
-    """
+    """Whether a link leads to a file outside the folder, which nobody asked to upload."""
     return not path.resolve().is_relative_to(folder.resolve())
 
 
 def download_run(run: str, log_folder: str | os.PathLike[str] = "logs", api: Any = None, max_mb: float = 2000) -> Path:
-    """
-    Get a run folder that was uploaded, for ``enjoy`` and the like. One that is here already is not loaded again.
+    """Download an uploaded run folder, for ``enjoy`` and other commands. An existing one is not downloaded again.
 
-    Its models are pickles: only play runs of people you trust.
+    Its models are pickles: only play runs from people you trust.
 
     :param run: ``entity/project/run id``, or the address of its page
     :param log_folder: RL Zoo's log folder
-    :param api: by default ``wandb.Api()``
-    :param max_mb: megabytes that it may have when it is unpacked
+    :param api: default: ``wandb.Api()``
+    :param max_mb: maximum size after unpacking
     :return: the run folder
-    :raises ValueError: when this is not a run, or its zip is not one that :func:`zip_run` makes
+    :raises ValueError: if this is not a run, or its zip was not made by :func:`zip_run`
     """
     path = [part for part in urlparse(run).path.split("/") if part and part != "runs"]
     if len(path) != 3:
@@ -151,9 +141,9 @@ def unpack_run(
     """
     :param zipped: a zip of a run folder
     :param log_folder: RL Zoo's log folder
-    :param max_mb: megabytes that it may have when it is unpacked
-    :return: the run folder. When its name is taken by another run, it gets the next free number
-    :raises ValueError: when the zip is not one that :func:`zip_run` makes; nothing is written then
+    :param max_mb: maximum size after unpacking
+    :return: the run folder; if another run has its name, it gets the next free number
+    :raises ValueError: if the zip was not made by :func:`zip_run`; nothing is written
     """
     with zipfile.ZipFile(zipped) as archive:
         algo, name = _read_names(archive)
@@ -179,7 +169,7 @@ def unpack_run(
 
 
 def _read_names(archive: zipfile.ZipFile) -> tuple[str, str]:
-    """Folders that the run goes into: that of its algorithm, and its own."""
+    """The folder of its algorithm, and its own."""
     try:
         if archive.getinfo(RUN_FILE).file_size > _MAX_RUN_FILE:
             raise ValueError(f"it is larger than {_MAX_RUN_FILE:,} bytes")
@@ -189,12 +179,12 @@ def _read_names(archive: zipfile.ZipFile) -> tuple[str, str]:
         raise ValueError(f"{archive.filename} is not a run folder: {RUN_FILE} can't be read: {error}") from None
     for name in names:
         if not isinstance(name, str) or not _is_plain(name):
-            raise ValueError(f"{archive.filename}: {RUN_FILE} has {name!r} where a plain folder name must be.")
+            raise ValueError(f"{archive.filename}: {RUN_FILE} has {name!r}; expected a plain folder name.")
     return names
 
 
 def _checked_members(archive: zipfile.ZipFile, max_mb: float) -> list[zipfile.ZipInfo]:
-    """All files without links. ``zipfile`` reads no more of a file than the size that is checked here."""
+    """All files without links. ``zipfile`` never reads more of a file than the size checked here."""
     members = [member for member in archive.infolist() if not stat.S_ISLNK(member.external_attr >> 16)]
     for member in members:
         if not all(map(_is_plain, member.filename.removesuffix("/").split("/"))):
@@ -209,7 +199,7 @@ def _checked_members(archive: zipfile.ZipFile, max_mb: float) -> list[zipfile.Zi
 
 
 def _is_plain(name: str) -> bool:
-    """Whether this is one name on any system: no way up, no separator, no drive, nothing that a terminal obeys."""
+    """A single safe name on every system: no path, no drive, no control characters."""
     return bool(name.strip(". ")) and name.isprintable() and not set(name) & set('/\\:"<>|?*')
 
 

@@ -1,7 +1,7 @@
-"""Rows of metrics to Weights & Biases, each at its own timestep.
+"""Writes rows of metrics to Weights & Biases, each at its timestep.
 
-W&B counts calls of ``log`` by itself, which says nothing about training. Here the x axis is a metric: timesteps, which
-each row has. Results of an evaluation are drawn over the step of the weights that were evaluated, where they have one.
+W&B counts calls of ``log``, which says nothing about training. Here the x axis is a metric: timesteps, which every row
+has. Evaluations use the timesteps of the evaluated weights if they are known.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ __all__ = ["EVAL_STEP", "SYNCED_STEP", "TIMESTEPS", "WandbWriter", "gradient_his
 
 #: The x axis of a run
 TIMESTEPS = "time/total_timesteps"
-#: The x axis of a run that W&B reads from TensorBoard's files: these rows have nothing else
+#: The x axis of a run that W&B reads from TensorBoard's files, the only one they have
 SYNCED_STEP = "global_step"
-#: The step of the weights that were evaluated
+#: The timesteps of the evaluated weights
 EVAL_STEP = "eval/step"
 _EVAL = "eval/"
-#: Parameters of a network that get histograms, and numbers that one is made of
+#: Maximum number of parameters with histograms, and of numbers in one
 _MAX_PARAMETERS, _MAX_NUMBERS = 64, 10_000
 
 
 class WandbWriter(KVWriter):
     """
-    One of a logger's formats. What a metric excludes under the name ``wandb`` is left out.
+    An output format of SB3's logger. Metrics that exclude ``wandb`` are left out.
 
     :param run: an open run
-    :param synced: whether W&B reads TensorBoard's files of this training (``sync_tensorboard=True``, as RL Zoo's
-        ``--track`` has it). Then only what those files lack is written, so that no number is there twice
+    :param synced: W&B reads this training's TensorBoard files (``sync_tensorboard=True``, as in RL Zoo's ``--track``),
+        so only what those files lack is written
     """
 
     def __init__(self, run: Run, synced: bool = False) -> None:
@@ -45,7 +45,7 @@ class WandbWriter(KVWriter):
         self._synced = synced
         self._eval_names: set[str] = set()
         self.step_metric = SYNCED_STEP if synced else TIMESTEPS
-        #: Names that were logged so far, by this writer or by TensorBoard's
+        #: Names logged so far, by this writer or TensorBoard's
         self.names: set[str] = set()
         #: Rows of the logger so far
         self.rows = 0
@@ -73,19 +73,12 @@ class WandbWriter(KVWriter):
             self.log(step, logged)
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
-        """
-        :param step: timesteps that the values belong to
-        :param values: whatever W&B takes, by name
-        """
         self.names.update(values)
         at = {self.step_metric: step, TIMESTEPS: step}
         self._run.log({**values, **at})
 
     def _draw_over_eval_step(self, logged: Mapping[str, Any]) -> None:
-        """
-        One by one: of two patterns that fit a name, such as ``*`` and ``eval/*``, W&B takes either, by chance. A name
-        that was defined itself goes before all patterns.
-        """
+        """Define each name, because W&B chooses at random between matching patterns such as ``*`` and ``eval/*``."""
         if EVAL_STEP not in logged:
             return
         for name in logged:
@@ -94,14 +87,11 @@ class WandbWriter(KVWriter):
                 self._run.define_metric(name, step_metric=None if name == EVAL_STEP else EVAL_STEP)
 
     def close(self) -> None:
-        """The run is closed by who opened it."""
+        """The run is closed by its owner."""
 
 
 def gradient_histograms(policy: th.nn.Module) -> dict[str, np.ndarray]:
-    """
-    :param policy: that was updated
-    :return: numbers for histograms: gradients of its last minibatch, as they were applied, and weights
-    """
+    """Numbers for histograms: the gradients of the last minibatch, as applied, and the weights."""
     histograms = {}
     with_gradient = [(name, p) for name, p in policy.named_parameters() if p.grad is not None]
     for name, parameter in with_gradient[:_MAX_PARAMETERS]:
@@ -109,7 +99,7 @@ def gradient_histograms(policy: th.nn.Module) -> dict[str, np.ndarray]:
         for kind, tensor in (("gradients", parameter.grad), ("weights", parameter)):
             every = max(-(-tensor.numel() // _MAX_NUMBERS), 1)
             numbers = tensor.detach().flatten()[::every].cpu().numpy()
-            # A copy, without what no histogram can be made of: the next update writes into the same memory
+            # A copy without NaN and infinity; the next update overwrites the memory
             finite = numbers[np.isfinite(numbers)]
             if finite.size:
                 histograms[f"{kind}/{name}"] = finite
@@ -117,7 +107,7 @@ def gradient_histograms(policy: th.nn.Module) -> dict[str, np.ndarray]:
 
 
 def _converted(value: Any) -> Any:
-    """What W&B shows for a value of SB3's logger; ``None`` for what it can't show."""
+    """What W&B shows for a value of SB3's logger; ``None`` if it can't show it."""
     import wandb
 
     if isinstance(value, str):

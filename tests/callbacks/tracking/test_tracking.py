@@ -282,7 +282,7 @@ def test_an_open_run_that_reads_tensorboard_gets_what_is_missing_and_nothing_twi
     opened = wandb.init(project="theirs", name="their-name", notes="given")
     try:
         model = make_model(tensorboard_log=str(tmp_path))
-        with pytest.warns(UserWarning, match="project: not used, .* in the project 'theirs'"):
+        with pytest.warns(UserWarning, match="project: not used, .* in project 'theirs'"):
             model.learn(3 * ROLLOUT, callback=Tracking(project="ours", tags=["more"]))
     finally:
         wandb.tensorboard.unpatch()
