@@ -1,4 +1,4 @@
-"""Has an episode of each checkpoint played and recorded by another process, while training goes on."""
+"""Records an episode of each checkpoint in another process while training continues."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["CheckpointRecorder", "MakeEnv"]
 #: Makes an environment to play in: a ``gym.Env`` or a ``VecEnv``; may take a ``render_mode``
 MakeEnv = Callable[..., gym.Env | VecEnv]
 
-#: Seconds after which the user is told what is being waited for
+#: Seconds to wait before saying so
 _PATIENCE = 1.0
 
 
 class CheckpointRecorder:
     """
     :param options: what to record
-    :param make_env: makes an environment to play in, or is the id of one; ``None`` for one as in training
-    :param say: tells the user something, from a level of ``verbose`` on
+    :param make_env: makes an environment to play in, or its id; ``None`` for one like in training
+    :param say: shows a message from a level of ``verbose`` on
     """
 
     def __init__(
@@ -47,23 +47,20 @@ class CheckpointRecorder:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is still to be recorded."""
         return self._jobs.is_busy
 
     def prepare(self, training_env: VecEnv) -> None:
-        """
-        :param training_env: the environments of the training that begins
-        """
         if self._packed_env is not None or not (self._options.table or self._wants_video):
             return
         try:
             self._packed_env = cloudpickle.dumps(self._factory(training_env))
+        # Pickling runs code of the environments, which may raise anything
         except Exception as error:
             reason = str(error).partition(". ")[0].rstrip(".")
             self._warn(
-                f"Checkpoints get no tables and no videos, there is no environment to play in: {reason}. Give "
-                "Checkpoints make_env=…, a function that makes one as the agent knows it, or switch them off with "
-                "table=False and video=False."
+                f"Checkpoints get no tables and no videos, because there is no environment to play in: {reason}. Pass "
+                "make_env=… to Checkpoints, a function that makes an environment like in training, or switch them off "
+                "with table=False and video=False."
             )
 
     def _factory(self, training_env: VecEnv) -> MakeEnv:
@@ -74,12 +71,7 @@ class CheckpointRecorder:
         return self._make_env
 
     def record(self, checkpoint: Checkpoint, step: int, algorithm: type[BaseAlgorithm], deterministic: bool) -> None:
-        """
-        :param checkpoint: was saved just now
-        :param step: its timesteps
-        :param algorithm: class of its model
-        :param deterministic: whether to play the most likely actions
-        """
+        """Record a checkpoint that was just saved."""
         if self._packed_env is None or not (self._options.table or self._wants_video):
             return
         job = Recording(
@@ -96,26 +88,26 @@ class CheckpointRecorder:
         self._jobs.submit(checkpoint.name, record, job)
 
     def tell_news(self) -> None:
-        """Warn of what failed or was left out. Takes no time when there is nothing new."""
+        """Warn about what failed or was left out."""
         if self._jobs.n_dropped:
             self._warn(
-                "Recording can't keep up: checkpoints that are replaced by newer ones while they wait have no table or "
-                "video. Save less often (every), or switch the video off (video: false)."
+                "Recording can't keep up: checkpoints that are replaced while they wait have no table or video. Save "
+                "less often (every), or switch the video off (video: false)."
             )
         for outcome in self._jobs.outcomes():
             self._tell(outcome)
 
     def _tell(self, outcome: Outcome) -> None:
         if outcome.error is not None:
-            self._warn(f"{outcome.key} was saved, but its table and video were not made: {outcome.error}")
+            self._warn(f"{outcome.key} was saved, but its table and video could not be made: {outcome.error}")
             return
         recorded: Recorded = outcome.result
         if recorded.no_video is not None:
             self._wants_video = False
             if self._options.video:
-                self._warn(f"There are no videos, the environment can't be rendered: {recorded.no_video}")
+                self._warn(f"There are no videos, because the environment can't be rendered: {recorded.no_video}")
             else:
-                self._say(f"No videos of checkpoints, the environment can't be rendered: {recorded.no_video}", 1)
+                self._say(f"No videos of checkpoints: the environment can't be rendered: {recorded.no_video}", 1)
         if recorded.video is not None and self._options.keep is not None:
             kind = recorded.video.name.partition("-")[0]
             prune_videos(recorded.video.parent.parent, kind, self._options.keep)
@@ -124,7 +116,7 @@ class CheckpointRecorder:
             self._say(f"{outcome.key}: an episode with a score of {recorded.score:g}, {shown}", 2)
 
     def wait(self) -> None:
-        """Until everything is recorded or ``wait`` is over."""
+        """Wait until everything is recorded, or for the seconds of the option ``wait``."""
         try:
             if not self._jobs.wait(min(_PATIENCE, self._options.wait)):
                 limit = self._options.wait
@@ -141,10 +133,10 @@ class CheckpointRecorder:
             self._jobs.close()
 
     def stop(self) -> None:
-        """Give up what is not recorded yet, and tell."""
+        """Give up what is not recorded yet, with a warning."""
         self.tell_news()
         if self.is_busy:
-            self._warn("Recording was broken off with the training: the last checkpoints have no table or video.")
+            self._warn("Recording stopped with the training: the last checkpoints have no table or video.")
         n_dropped = self._jobs.n_dropped
         if n_dropped:
             self._jobs.n_dropped = 0

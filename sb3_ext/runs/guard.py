@@ -1,4 +1,4 @@
-"""Runs what a training can do without: one part that raises is reported once and switched off."""
+"""Runs parts that a training can do without: one that raises is reported once and switched off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 class Guard:
     """
-    :param kind: what the parts are, for the warning: ``Alert``, ``Metrics``
+    :param kind: what the warning calls the parts: ``Alert``, ``Metrics``
     """
 
     def __init__(self, kind: str) -> None:
@@ -21,21 +21,17 @@ class Guard:
         self._off: set[str] = set()
 
     def run(self, name: str, compute: Callable[..., T], *args: Any) -> T | None:
-        """
-        :param name: of the part
-        :param compute: what it computes
-        :param args: for ``compute``
-        :return: the result; ``None`` when the part raises, now or before
-        """
+        """:return: ``compute(*args)``; ``None`` when this part raises, now or earlier"""
         if name in self._off:
             return None
         try:
             return compute(*args)
+        # A rule or a metric may raise anything, and training must go on
         except Exception as error:
             self._off.add(name)
             warnings.warn(
                 f"{self._kind} {name} raised {type(error).__name__}: {error}. It is switched off for the rest of the "
-                "training, which goes on.",
+                "training, which continues.",
                 stacklevel=2,
             )
             return None

@@ -1,6 +1,6 @@
-"""Environments like given ones, for an evaluation that was given none: from their spec, with the wrappers that SB3 has.
+"""Makes more environments like given ones, from their Gymnasium spec and SB3's vectorised wrappers.
 
-Wrappers that a spec does not know how to make can't be made again. This is said, and never left out in silence.
+A wrapper that can't be made again raises an error; it is never left out silently.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from stable_baselines3.common.vec_env import (
 
 __all__ = ["EnvRecipe", "PlaceholderEnv"]
 
-#: What evaluation must do as training does
+#: Settings that evaluation shares with training
 _NORMALIZE = ("norm_obs", "clip_obs", "gamma", "epsilon", "norm_obs_keys")
 _HELP = (
-    "Give Evaluation eval_env=… and, with process=True, make_env=…; or write the options under ext: evaluation: in a "
-    "config of RL Zoo, which knows how to make them."
+    "Pass eval_env=… to Evaluation and, with process=True, make_env=…; or use ext: evaluation: in a config of RL Zoo, "
+    "which knows how to make them."
 )
 
 
 @dataclass(frozen=True)
 class EnvRecipe:
     """
-    Made with :meth:`of`; can be sent to another process, and makes environments when it is called.
+    Makes environments when it is called, also in another process. Created by :meth:`of`.
 
-    :param spec: of one environment, without Monitor
+    :param spec: spec of one environment, without Monitor
     :param info_keywords: what Monitor keeps of an episode's last info
-    :param layers: classes and keywords of the wrappers around all environments, from the inside out
+    :param layers: classes and keywords of the vectorised wrappers, from the inside out
     :param n_envs: number of environments
-    :param seed: of the first one; without it, they would take random numbers of the training
+    :param seed: seed of the first one; without it, they would use random numbers of the training
     """
 
     spec: EnvSpec
@@ -55,12 +55,7 @@ class EnvRecipe:
 
     @classmethod
     def of(cls, env: VecEnv, n_envs: int = 1, seed: int | None = None) -> EnvRecipe:
-        """
-        :param env: environments to make some like
-        :param n_envs: how many
-        :param seed: of the first one
-        :raises ValueError: when they can't be made again
-        """
+        """:return: a recipe for environments like ``env``; a ``ValueError`` says why there can't be one"""
         layers = []
         inner = env
         while isinstance(inner, VecEnvWrapper):
@@ -69,12 +64,11 @@ class EnvRecipe:
             inner = inner.venv
         spec = env.get_attr("spec", 0)[0] if env.has_attr("spec") else None
         if spec is None:
-            raise ValueError(f"The environments have no spec to make others for evaluation from. {_HELP}")
+            raise ValueError(f"The environments have no spec to make evaluation environments from. {_HELP}")
         keywords = env.get_attr("info_keywords", 0)[0] if env.has_attr("info_keywords") else ()
         return cls(_without_monitor(spec), tuple(keywords), tuple(reversed(layers)), n_envs, seed)
 
     def __call__(self) -> VecEnv:
-        """:return: new environments"""
         env: VecEnv = make_vec_env(
             gym.make,
             self.n_envs,
@@ -88,17 +82,13 @@ class EnvRecipe:
         return env
 
     def make_alike(self, env: VecEnv) -> VecEnv:
-        """
-        :param env: environments that new ones must have the spaces of
-        :return: new environments
-        :raises ValueError: when they have others
-        """
+        """:return: new environments, checked to have the spaces of ``env``"""
         made = self()
         for name in ("observation_space", "action_space"):
             if getattr(made, name) != getattr(env, name):
                 raise ValueError(
-                    f"An environment for evaluation was made from the spec of those of training, and has the {name} "
-                    f"{getattr(made, name)} in place of {getattr(env, name)}. {_HELP}"
+                    f"The evaluation environment made from the training environment's spec has the {name} "
+                    f"{getattr(made, name)}; expected {getattr(env, name)}. {_HELP}"
                 )
         return made
 
@@ -115,19 +105,19 @@ def _layer(wrapper: VecEnvWrapper) -> tuple[type[VecEnvWrapper], dict[str, Any]]
 
 
 def _without_monitor(spec: EnvSpec) -> EnvSpec:
-    """Monitor doesn't tell a spec how to make it again; ``make_vec_env`` makes one."""
+    """A spec can't make Monitor again; ``make_vec_env`` does."""
     monitor = f"{Monitor.__module__}:{Monitor.__name__}"
     wrappers = list(spec.additional_wrappers)
     while wrappers and wrappers[-1].entry_point == monitor:
         wrappers.pop()
     for wrapper in wrappers:
         if wrapper.kwargs is None:
-            # Also a Monitor that other wrappers are around
-            raise ValueError(f"{wrapper.name} does not tell how to make one more for evaluation. {_HELP}")
+            # Including a Monitor inside other wrappers
+            raise ValueError(f"The spec can't make {wrapper.name} again for evaluation. {_HELP}")
     return replace(spec, additional_wrappers=tuple(wrappers))
 
 
 class PlaceholderEnv(gym.Env):
-    """Stands in until the environments of training are known, to make others like them."""
+    """Stands in until the training environments are known."""
 
     observation_space = action_space = spaces.Discrete(1)

@@ -302,7 +302,7 @@ def test_it_can_be_named_in_a_config():
 
 def test_environments_that_can_not_be_made_again_are_told_of():
     env = make_vec_env("CartPole-v1", wrapper_class=gym.wrappers.RecordEpisodeStatistics)
-    with pytest.raises(ValueError, match=r"Monitor does not tell how to make one more for evaluation. Give .*eval_env"):
+    with pytest.raises(ValueError, match=r"The spec can't make Monitor again for evaluation. Pass eval_env"):
         PPO("MlpPolicy", env, n_steps=8, batch_size=8, device="cpu").learn(8, callback=Evaluation())
 
 
