@@ -21,14 +21,14 @@ __all__ = ["Curriculum", "CurriculumProgress"]
 @dataclass
 class CurriculumProgress:
     """
-    Where a training is. Holds nothing that a JSON file could not.
+    The progress of a training; can be saved as JSON.
 
     :param stage: index of the stage
     :param name: its name
     :param stage_steps: timesteps in it
-    :param scores: raw rewards of its last episodes, as many as its window
-    :param best_score: the best mean of a full window; a plateau is measured from there
-    :param best_score_at: timesteps in the stage when that was
+    :param scores: raw rewards of its last episodes, at most its window
+    :param best_score: best mean over a full window; a plateau is measured from there
+    :param best_score_at: timesteps in the stage at that time
     """
 
     stage: int = 0
@@ -40,41 +40,32 @@ class CurriculumProgress:
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any] | None, stages: tuple[Stage, ...]) -> CurriculumProgress:
-        """
-        :param saved: what was saved with a model; ``None`` begins with the first stage
-        :param stages: those of the curriculum
-        """
+        """From what was saved with a model; without it, the first stage."""
         if not saved:
             return cls(name=stages[0].name)
         names = [stage.name for stage in stages]
         if saved["name"] not in names:
             warnings.warn(
-                f"The model was in the stage {saved['name']!r}, and the curriculum has {', '.join(names)}: it begins "
-                "with the first one.",
+                f"The model was in stage {saved['name']!r}, but the curriculum has {', '.join(names)}: it starts with "
+                "the first one.",
                 stacklevel=2,
             )
             return cls(name=names[0])
-        # Stages may have been added before it since then
+        # Stages may have been added since
         return cls(**{**saved, "stage": names.index(saved["name"]), "scores": list(saved["scores"])})
 
     @property
     def score(self) -> float | None:
-        """Mean of the last episodes."""
+        """Mean over the last episodes."""
         return float(np.mean(self.scores)) if self.scores else None
 
     def add_score(self, score: float, window: int) -> None:
-        """
-        :param score: raw reward of an episode that was played in this stage
-        :param window: how many are kept
-        """
+        """Add the raw reward of an episode that was played entirely in this stage."""
         self.scores.append(float(score))
         del self.scores[:-window]
 
     def decide(self, stage: Stage) -> tuple[int, str] | None:
-        """
-        :param stage: the one that the training is in
-        :return: how many stages to move on, and why; ``None`` to stay
-        """
+        """By how many stages to move, and why; ``None`` to stay."""
         score = self.score if len(self.scores) >= stage.window else None
         reason = self._reason_to_move_on(stage, score)
         if reason is not None:
@@ -91,7 +82,7 @@ class CurriculumProgress:
         if condition.score is not None and score is not None and score >= condition.score:
             return f"score {score:.4g} reached {condition.score:g}"
         if condition.steps is not None and self.stage_steps >= condition.steps:
-            return f"{condition.steps:,} steps are over"
+            return f"{condition.steps:,} steps have passed"
         plateau = condition.plateau
         if plateau is None or score is None:
             return None
@@ -104,17 +95,17 @@ class CurriculumProgress:
 
 class Curriculum(RunCallback):
     """
-    Decides at the end of each rollout whether to move on or back, from the raw scores of episodes that were played in
-    the stage. Episodes that have begun end in their stage.
+    Decides at the end of each rollout whether to move on or back, from the raw scores of episodes played in the stage.
+    Episodes that have begun end in their stage.
 
     The progress is saved with the model, and a loaded model continues from there. ``callback_state(model).clear()``
     (from ``sb3_ext.common.model_file``) starts again with the first stage.
 
-    Logs ``curriculum/stage`` (from 1 on), ``curriculum/stage_steps`` and ``curriculum/score``.
+    Logs ``curriculum/stage`` (starting at 1), ``curriculum/stage_steps`` and ``curriculum/score``.
 
-    :param curriculum: the stages, read already or as a config has them. The environments must have them too, see
+    :param curriculum: the stages, as options or as in a hyperparameter file. The environments need them too, see
         ``CurriculumOptions.wrap``
-    :param verbose: 1 tells when the stage changes
+    :param verbose: 1 prints when the stage changes
     """
 
     def __init__(self, curriculum: CurriculumOptions | Mapping[str, Any], verbose: int = 0) -> None:
@@ -124,7 +115,7 @@ class Curriculum(RunCallback):
 
     @property
     def stage(self) -> Stage:
-        """The stage that the training is in."""
+        """The current stage."""
         return self.options.stages[self.progress.stage]
 
     def _on_training_start(self) -> None:
@@ -136,14 +127,14 @@ class Curriculum(RunCallback):
         self._warn_if_too_short()
         if self.progress.stage_steps + self.progress.stage > 0:
             self.say(
-                f"Curriculum: goes on in stage {self.progress.stage + 1} of {len(self.options.stages)}, "
+                f"Curriculum: continues in stage {self.progress.stage + 1} of {len(self.options.stages)}, "
                 f"{self.stage.name!r}, after {self.progress.stage_steps:,} steps in it"
             )
 
     def _on_step(self) -> bool:
         self.progress.stage_steps += self.model.n_envs
         for info in self.locals["infos"]:
-            # Others began before the stage did
+            # Other episodes began before the stage
             if "episode" in info and info.get(STAGE_KEY) == self.progress.stage:
                 self.progress.add_score(info["episode"]["r"], self.stage.window)
         return True
@@ -170,7 +161,7 @@ class Curriculum(RunCallback):
         )
 
     def _keep_progress(self) -> None:
-        # Not a copy: a checkpoint in the middle of a rollout has the latest
+        # Not a copy, so that a checkpoint in the middle of a rollout has the latest
         callback_state(self.model)["curriculum"] = vars(self.progress)
 
     def _set_stage(self) -> None:
@@ -180,7 +171,6 @@ class Curriculum(RunCallback):
                 env.env_method("set_stage", self.progress.stage)
 
     def _eval_envs(self) -> Iterator[VecEnv]:
-        """Those of the callbacks that this one was given to ``learn`` with."""
         for callback in self.run.stock.evaluations:
             if callback.eval_env.has_attr("stage"):
                 yield callback.eval_env
@@ -188,12 +178,12 @@ class Curriculum(RunCallback):
     def _check_envs(self) -> None:
         if not self.training_env.has_attr("stage"):
             raise ValueError(
-                "The environments have no stages: give CurriculumOptions.wrap to make_vec_env as its wrapper_class, or "
-                "write the curriculum under ext: in a config of RL Zoo."
+                "The environments have no stages: pass CurriculumOptions.wrap to make_vec_env as wrapper_class, or "
+                "write the curriculum under ext: in a hyperparameter file."
             )
 
     def _start_over_in_stage(self) -> None:
-        """A loaded model's environments were reset before anyone knew of its stage."""
+        """The environments of a loaded model were reset before its stage was known."""
         if set(self.training_env.get_attr("stage")) == {self.progress.stage}:
             return
         model = self.model
@@ -203,7 +193,7 @@ class Curriculum(RunCallback):
             model._last_original_obs = model._vec_normalize_env.get_original_obs()
 
     def _warn_if_too_short(self) -> None:
-        """Stages with conditions on scores may be over soon; those that only count steps are not."""
+        """Only stages without conditions on scores have a known minimum length."""
         needed = -self.progress.stage_steps
         for stage in self.options.stages[self.progress.stage : -1]:
             assert stage.next is not None, "CurriculumOptions checks it"
@@ -212,7 +202,7 @@ class Curriculum(RunCallback):
         left = self.model._total_timesteps - self.model.num_timesteps
         if needed >= left:
             warnings.warn(
-                f"The stages before the last one take at least {needed:,} steps and the training has {left:,}: it "
-                "won't reach the last one.",
+                f"The stages before the last one take at least {needed:,} steps, but the training has only {left:,}: "
+                "it won't reach the last one.",
                 stacklevel=2,
             )

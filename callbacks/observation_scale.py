@@ -1,4 +1,4 @@
-"""Warns when observations are far from unit scale and nothing normalises them."""
+"""Warns if observations are far from unit scale and not normalised."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from sb3_ext.wrappers.static_normalization import ScaleObservations, is_vector
 
 __all__ = ["WarnObservationScale"]
 
-#: A part is large when its root mean square is beyond this. Pendulum's speed, within ±8, and Acrobot's, within ±28 but
-#: seldom beyond 6, are learned as they are; positions in pixels or percent, torques and forces are not.
+#: An entry is large if its root mean square is above this. Pendulum's speed (within ±8) and Acrobot's (within ±28, but
+#: rarely beyond 6) are learned without scaling; positions in pixels or percent, torques and forces are not.
 _LARGE = 10.0
-#: A part is small when it changes but never gets this far from zero. MountainCar's velocity is such a part (0.02 in
-#: random play, at most 0.07): its effect on a fresh network is lost beside that of the position, and all tuned configs
-#: of on-policy algorithms for MountainCar normalise. Largest values and not spreads are compared, or a contact that is
-#: rarely felt (LunarLander's legs) would count as small.
+#: An entry is small if it changes but never gets this far from zero, like MountainCar's velocity (0.02 in random play,
+#: at most 0.07). An untrained network hardly sees it next to the position, and all tuned on-policy configs for
+#: MountainCar normalise. This compares the largest value, not the spread, or LunarLander's rare contacts would count.
 _SMALL = 0.05
-#: Enough to leave the states that episodes start in: this many observations, and this many steps
+#: Enough observations and steps to leave the initial states
 _N_OBSERVATIONS, _N_STEPS = 1000, 256
 
 _WRAPPERS: tuple[type[gym.Wrapper], ...] = (
@@ -35,10 +34,10 @@ _WRAPPERS: tuple[type[gym.Wrapper], ...] = (
 
 class WarnObservationScale(BaseCallback):
     """
-    Looks at the first observations of a training, and warns once when a part of them is far from unit scale: above 10
-    (root mean square), or changing but below 0.05.
+    Checks the first observations of a training, and warns once if an entry is far from unit scale: above 10 (root mean
+    square), or changing but below 0.05.
 
-    Images are left out, and so is what ``VecNormalize``, a scaling wrapper or a layer of the policy normalises.
+    It skips images, and whatever ``VecNormalize``, a scaling wrapper or a layer of the policy normalises.
     """
 
     def __init__(self, verbose: int = 0) -> None:
@@ -62,13 +61,13 @@ class WarnObservationScale(BaseCallback):
         return True
 
     def _is_normalized(self) -> bool:
-        # The names of layers that normalise: BatchNorm1d, LayerNorm, our NormalizedMlp, …
+        # Normalising layers have it in their names: BatchNorm1d, LayerNorm, our NormalizedMlp, …
         if any("norm" in type(layer).__name__.lower() for layer in self.model.policy.modules()):
             return True
         return any(all(self.training_env.env_is_wrapped(wrapper)) for wrapper in _WRAPPERS)
 
     def _keys(self) -> Iterator[str | None]:
-        """The parts of the observation to look at; ``None`` is all of it."""
+        """The parts of the observation to check; ``None`` for all of it."""
         space = self.training_env.observation_space
         vec_normalize = self.model.get_vec_normalize_env()
         if vec_normalize is not None and not vec_normalize.norm_obs:
@@ -90,9 +89,9 @@ class WarnObservationScale(BaseCallback):
         more = f", and {others} more {'is' if others == 1 else 'are'} like it" if others else ""
         warnings.warn(
             f"Observation {worst.name} was between {worst.low:.3g} and {worst.high:.3g} in the first steps{more}: far "
-            "from unit scale, and nothing normalises it, which makes learning slow or unstable. Write "
-            "`normalize: true` into the section of the hyperparameter file (VecNormalize), or, with bounds that you "
-            "know, `env_wrapper: [{sb3_ext.wrappers.ScaleObservations: {low: …, high: …}}]`.",
+            "from unit scale, and nothing normalises it, which makes learning slow or unstable. Add "
+            "`normalize: true` to the section in the hyperparameter file (VecNormalize), or, if you know the bounds, "
+            "`env_wrapper: [{sb3_ext.wrappers.ScaleObservations: {low: …, high: …}}]`.",
             stacklevel=2,
         )
 
@@ -105,7 +104,7 @@ class _Finding(NamedTuple):
 
 
 class _Moments:
-    """What is left of the observations that were seen: nothing that grows."""
+    """Running extremes and squares of the observations."""
 
     def __init__(self) -> None:
         self._n = 0

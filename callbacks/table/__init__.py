@@ -1,4 +1,4 @@
-"""The live table, plain lines where there is no terminal, and the same numbers in files."""
+"""The live table, plain lines outside a terminal, and the same numbers in files."""
 
 from sb3_ext.callbacks.table.callback import Table
 from sb3_ext.callbacks.table.files import LogFiles

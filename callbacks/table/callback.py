@@ -1,4 +1,4 @@
-"""The live table: the rows of a training on the terminal, in place of SB3's table; plain lines where there is none."""
+"""The live table, in place of SB3's; plain lines if the output is not a terminal."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from sb3_ext.runs.run import Phase
 
 __all__ = ["LiveTable", "Table", "TableOptions"]
 
-#: Drawing waits so long after each time, in multiples of what that took: it costs at most about 1 % of a training
+#: Pause after drawing, in multiples of the time it took, so that it costs at most about 1 % of a training
 _REST = 99.0
-#: Where another progress bar owns the end of the screen, whole tables are printed above it
+#: Whole tables are printed above someone else's progress bar
 _ALL_LINES = 10_000
 
 
@@ -38,15 +38,14 @@ class LiveTable(KVWriter):
     """
     An output format for SB3's logger.
 
-    :param rows: of the logger; their curves are drawn as sparklines
+    :param rows: their curves become sparklines
     :param console: where to draw
-    :param footer: says how far training is
-    :param live: draw a table that stays in its place; otherwise plain lines are written
-    :param bar: whether a progress bar is below it. Without one, tables are printed one below the other: someone else's
-        progress bar is in the place where this one would stay
-    :param every_seconds: plain lines are at least this far apart
-    :param sparklines: whether curves are shown
-    :param attribute: says at which metric an alert is shown
+    :param footer: the progress
+    :param live: a table that stays in place, or plain lines
+    :param bar: with a progress bar. Without one, tables are printed one below the other, above someone else's bar
+    :param every_seconds: minimum time between plain lines
+    :param sparklines: show curves
+    :param attribute: the metric at which an alert is shown
     """
 
     def __init__(
@@ -71,11 +70,10 @@ class LiveTable(KVWriter):
         self._lines: list[Text] = []
         self._drawn_for: tuple[int, int] | None = None
         self._is_new = False
-        #: From when on it may be drawn again
+        #: Earliest time of the next drawing
         self.draw_at = math.inf
 
     def start(self) -> None:
-        """Take a place on the screen."""
         if self._plain is not None:
             return
         self.draw_at = 0.0
@@ -85,7 +83,7 @@ class LiveTable(KVWriter):
         try:
             live.start()
         except LiveError:
-            return  # someone else has a live display, and this version of rich can't nest them: print below each other
+            return  # there is another live display, and this version of rich can't nest them
         self._live = live
         self.draw()
 
@@ -103,7 +101,6 @@ class LiveTable(KVWriter):
             self.draw()
 
     def draw(self) -> None:
-        """Draw now."""
         started = time.perf_counter()
         if self._live is not None:
             self._live.refresh()
@@ -115,7 +112,7 @@ class LiveTable(KVWriter):
         self.draw_at = now + _REST * (now - started)
 
     def close(self) -> None:
-        """Leave what was shown last on the screen. Can be called twice."""
+        """Leave the last table on the screen. Can be called twice."""
         self.draw_at = math.inf
         if self._plain is not None:
             self._plain.flush()
@@ -147,9 +144,9 @@ def _check_live(raw: Any) -> bool | str:
 
 class TableOptions(Options):
     """
-    :param live: true: a table that stays in its place, false: plain lines, ``auto``: as fits where the output goes
-    :param every_seconds: seconds between two plain lines, at least; one with a new alert comes at once
-    :param sparklines: whether the table shows curves
+    :param live: true: a table that stays in place, false: plain lines, ``auto``: depends on the output
+    :param every_seconds: minimum time between plain lines; a line with a new alert comes at once
+    :param sparklines: show curves in the table
     """
 
     callback: ClassVar[str] = "sb3_ext.callbacks.table.Table"
@@ -161,12 +158,12 @@ class TableOptions(Options):
 
 class Table(RunCallback):
     """
-    Shows the rows of a training as a live table with a progress bar, in place of SB3's table. Where that is not shown
-    (``verbose=0``), this one isn't either. With SB3's progress bar (RL Zoo's ``-P``) it draws none of its own.
+    Shows a live table with a progress bar instead of SB3's table. With ``verbose=0`` there is neither. With SB3's
+    progress bar (RL Zoo's ``-P``), it draws none of its own.
 
-    :param attribute: says at which metric an alert is shown, by the alert's id; ``None``: where the alerts have it
-    :param verbose: as for every callback
-    :param options: how to show them
+    :param attribute: the metric at which an alert is shown, by the alert's id; default: the alert's own
+    :param verbose: verbosity
+    :param options: how to show the rows
     :param fields: fields of :class:`TableOptions`, instead of ``options``
     """
 
@@ -213,7 +210,7 @@ class Table(RunCallback):
         return True
 
     def _end(self, formats: list[KVWriter], stock: HumanOutputFormat) -> None:
-        """Leave the last table on the screen, and SB3's in the logger."""
+        """Leave the last table on the screen, and give the logger SB3's table back."""
         table, self.table = self.table, None
         assert table is not None
         table.close()
@@ -221,10 +218,10 @@ class Table(RunCallback):
             formats[formats.index(table)] = stock
 
     def _screen(self, file: TextIO) -> tuple[bool, Console]:
-        """Whether to draw, and where."""
+        """Whether to draw a live table, and where."""
         if self.options.live is True:
             return True, Console(file=file, force_terminal=True)
-        # Rich's own console, so that others who draw with rich and this table know of each other
+        # Rich's global console, so that this table and others who draw with rich know of each other
         console = get_console() if file is sys.stdout else Console(file=file)
         is_terminal = bool(getattr(file, "isatty", bool)()) and not console.is_dumb_terminal
         return self.options.live == "auto" and is_terminal, console
@@ -241,7 +238,7 @@ class Table(RunCallback):
 
 
 def _stock_table(logger: Logger) -> HumanOutputFormat | None:
-    """The one on the screen; SB3 can write the same into a file too."""
+    """SB3's table on the screen; there can be another one in a file."""
     for output_format in logger.output_formats:
         if isinstance(output_format, HumanOutputFormat) and not output_format.own_file:
             return output_format

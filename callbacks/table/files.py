@@ -1,7 +1,6 @@
-"""Rows as files in the run folder: ``progress.csv`` and ``progress.json``, which a training that goes on adds to.
+"""Writes rows to ``progress.csv`` and ``progress.json`` in the run folder. A resumed training appends to them.
 
-SB3's own formats do the writing. They open their files anew, which would wipe the rows of the training before: here
-the file is opened at its end instead, with the columns that it has.
+SB3's formats would overwrite the files. Here they are opened at the end, with their columns.
 """
 
 from __future__ import annotations
@@ -25,16 +24,12 @@ from sb3_ext.runs.run import Phase
 
 __all__ = ["AppendedCSV", "AppendedJSON", "LogFiles", "log_files"]
 
-#: Bytes that are looked at for the end of the last line: a long training has gigabytes
+#: Bytes to search at a time for the last line; a long training has gigabytes
 _PIECE = 1 << 16
 
 
 class AppendedJSON(JSONOutputFormat):
-    """
-    One JSON object a row.
-
-    :param filename: the file; what it has stays
-    """
+    """One JSON object per row, appended to the file."""
 
     def __init__(self, filename: str) -> None:
         _drop_unfinished_line(Path(filename))
@@ -42,11 +37,7 @@ class AppendedJSON(JSONOutputFormat):
 
 
 class AppendedCSV(CSVOutputFormat):
-    """
-    One line a row, and a column for each metric.
-
-    :param filename: the file; what it has stays
-    """
+    """One line per row and one column per metric, appended to the file."""
 
     def __init__(self, filename: str) -> None:
         path = Path(filename)
@@ -66,7 +57,7 @@ class AppendedCSV(CSVOutputFormat):
         super().write(key_values, key_excluded, step)
 
     def _add_columns(self, names: list[str]) -> None:
-        # SB3 reads all lines into memory and writes over them: a training that is killed meanwhile leaves a broken file
+        # SB3 reads all lines into memory and overwrites them, which leaves a broken file if it is killed meanwhile
         path = Path(self.file.name)
         with atomic_write(path) as unfinished:
             with path.open(encoding="utf-8") as old, unfinished.open("w", encoding="utf-8") as new:
@@ -80,12 +71,11 @@ class AppendedCSV(CSVOutputFormat):
 
 
 def log_files(logger: Logger, folder: str | Path) -> list[KVWriter]:
-    """
-    Write the rows of a training into ``progress.csv`` and ``progress.json`` too, after those that they have.
+    """Also write the rows of a training to ``progress.csv`` and ``progress.json``, after those already there.
 
-    :param logger: of a model that is training
+    :param logger: of the training
     :param folder: the run folder
-    :return: the formats that write them; those that the logger had already are left out
+    :return: the formats that were added; not those that the logger already had
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     added: list[KVWriter] = []
@@ -99,10 +89,10 @@ def log_files(logger: Logger, folder: str | Path) -> list[KVWriter]:
 
 class LogFiles(RunCallback):
     """
-    Writes the rows of a training into ``progress.csv`` and ``progress.json``.
+    Writes the rows of a training to ``progress.csv`` and ``progress.json``.
 
     :param folder: the run folder
-    :param verbose: as for every callback
+    :param verbose: verbosity
     """
 
     def __init__(self, folder: str, verbose: int = 0) -> None:
@@ -122,14 +112,14 @@ def _close(logger: Logger, added: list[KVWriter]) -> None:
 
 
 def _writes_to(logger: Logger, path: Path) -> bool:
-    """SB3 writes there too when it was told to (``configure(folder, ["csv"])``)."""
+    """Whether SB3 writes there too, because of ``configure(folder, ["csv"])``."""
     files = [getattr(output_format, "file", None) for output_format in logger.output_formats]
     names = [getattr(file, "name", None) for file in files]
     return any(isinstance(name, str) and Path(name).resolve() == path.resolve() for name in names)
 
 
 def _drop_unfinished_line(path: Path) -> None:
-    """A training that was killed may have left half a row."""
+    """A killed training may have left half a row."""
     if not path.exists():
         return
     with open(path, "rb+") as file:

@@ -9,15 +9,11 @@ from sb3_ext.metrics.catalogue import MetricInfo
 __all__ = ["arrow", "clock", "format_value", "trend"]
 
 _UP, _DOWN = "▲", "▼"
-#: Beyond these powers of ten, numbers are written with an exponent
+#: Powers of ten beyond which numbers have an exponent
 _SMALLEST, _LARGEST = -4, 7
 
 
 def format_value(info: MetricInfo, value: float | str) -> str:
-    """
-    :param info: says how precisely
-    :param value: of the metric
-    """
     if isinstance(value, str):
         return value
     if not math.isfinite(value):
@@ -27,12 +23,12 @@ def format_value(info: MetricInfo, value: float | str) -> str:
     if info.decimals is not None:
         return _plain_zero(f"{value:,.{info.decimals}f}")
     if not info.entry and float(value).is_integer() and abs(value) < 10**_LARGEST:
-        return f"{value:,.0f}"  # nobody said what it is: most are counts
+        return f"{value:,.0f}"  # not in the catalogue: most are counts
     return _significant(value, info.digits)
 
 
 def _significant(value: float, digits: int) -> str:
-    """All digits that count, also zeros at the end: columns of numbers that change are easier to read so."""
+    """With trailing zeros, because columns of changing numbers are easier to read that way."""
     if value == 0:
         return f"{0:.{digits - 1}f}"
     power = math.floor(math.log10(abs(value)))
@@ -46,10 +42,7 @@ def _plain_zero(text: str) -> str:
 
 
 def clock(seconds: float) -> str:
-    """
-    :param seconds: of any length
-    :return: h:mm:ss
-    """
+    """As h:mm:ss."""
     whole = round(seconds)
     sign = "-" if whole < 0 else ""
     minutes, seconds_left = divmod(abs(whole), 60)
@@ -57,12 +50,7 @@ def clock(seconds: float) -> str:
 
 
 def arrow(info: MetricInfo, previous: float | str | None, value: float | str) -> str:
-    """
-    :param info: says how precisely to compare
-    :param previous: value in the row before; ``None`` when there was none
-    :param value: value now
-    :return: up or down; empty when no change can be seen
-    """
+    """Up or down; empty if no change is visible."""
     if isinstance(value, str) or previous is None or isinstance(previous, str):
         return ""
     if not (math.isfinite(previous) and math.isfinite(value)):
@@ -73,11 +61,7 @@ def arrow(info: MetricInfo, previous: float | str | None, value: float | str) ->
 
 
 def trend(info: MetricInfo, sign: str) -> str:
-    """
-    :param info: says which direction is better
-    :param sign: an arrow
-    :return: ``good``, ``bad``, or empty where that can't be said
-    """
+    """``good``, ``bad``, or empty if neither direction is better."""
     if not sign or not info.better:
         return ""
     return "good" if (sign == _UP) == (info.better == "higher") else "bad"

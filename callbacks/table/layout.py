@@ -1,4 +1,4 @@
-"""Which metrics a table has room for, and in which of its columns they stand."""
+"""Decides which metrics fit into a table, and in which column."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["fit"]
 def fit(
     names: tuple[str, ...], height: int, n_columns: int, first: Collection[str] = ()
 ) -> tuple[tuple[str, ...], ...]:
-    """
-    :param names: of metrics, in their order
-    :param height: lines that a column may have; the title of a group takes one too
-    :param n_columns: columns side by side
-    :param first: names that stay before all others
-    :return: for each column the names in it. Where there is too little room, those of the highest priorities
+    """The metrics in each column; if there is too little room, those with the highest priority.
+
+    :param names: of metrics, in display order
+    :param height: lines per column, including titles of groups
+    :param n_columns: number of columns
+    :param first: names with priority over all others
     """
     return _fit(names, max(height, 0), n_columns, frozenset(first))
 

@@ -17,11 +17,11 @@ __all__ = ["PlainLines", "plain_line"]
 
 class PlainLines:
     """
-    Rows differ in what they have: a line shows the latest value of each metric, also from rows that got no line.
+    Rows have different metrics, so a line shows the latest value of each, including those of rows without a line.
 
     :param file: where the lines go
-    :param every_seconds: lines are at least this far apart; one with a new alert comes at once
-    :param attribute: says at which metric an alert is shown
+    :param every_seconds: minimum time between lines; a line with a new alert comes at once
+    :param attribute: the metric at which an alert is shown
     """
 
     def __init__(self, file: TextIO, every_seconds: float = 0.0, attribute: Attribute | None = None) -> None:
@@ -34,11 +34,6 @@ class PlainLines:
         self._alerts: set[str] = set()
 
     def write(self, step: int, total: int, values: Mapping[str, float | str]) -> None:
-        """
-        :param step: timesteps
-        :param total: timesteps at the end of training
-        :param values: of the row, by name
-        """
         numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
         alerts = alerts_of(numbers, self._attribute)
         self._values.update(values)
@@ -49,7 +44,7 @@ class PlainLines:
             self.flush()
 
     def flush(self) -> None:
-        """Write the latest row, if it was left out so far."""
+        """Write the latest row, if it has not been written."""
         if self._waiting is None:
             return
         print(self._waiting, file=self._file, flush=True)
@@ -58,13 +53,7 @@ class PlainLines:
 
 
 def plain_line(step: int, total: int, values: Mapping[str, float | str], alerts: Mapping[str, list[str]]) -> str:
-    """
-    :param step: timesteps
-    :param total: timesteps at the end of training
-    :param values: the latest, by name
-    :param alerts: ids by metric, as ``alerts_of`` gives them
-    :return: the step, the metrics that everyone looks at, and the alerts
-    """
+    """The step, the most important metrics, and the alerts (ids by metric, from ``alerts_of``)."""
     share = f" ({min(step / total, 1.0):.0%})" if total > 0 else ""
     parts = [f"{step:,} steps{share}"]
     for name in ordered(values):
@@ -80,7 +69,7 @@ def plain_line(step: int, total: int, values: Mapping[str, float | str], alerts:
 
 @lru_cache(maxsize=1)
 def _unique_short_names() -> frozenset[str]:
-    """Names that only one group has. Not those of evaluation, whose score would be taken for that of training."""
+    """Names that only one group has, except evaluation's, whose score could be mistaken for training's."""
     counts = Counter(info.short_name for info in metrics())
     of_eval = {info.short_name for info in metrics() if info.group == "eval"}
     return frozenset(name for name, count in counts.items() if count == 1 and name not in of_eval)

@@ -1,8 +1,7 @@
 """Rich's live display, in a terminal that is resized.
 
-Rich moves up by as many rows as it has written lines. When the terminal became narrower since then, it has broken these
-lines into more rows, and when it became lower, the upper ones have left the screen: both would stay behind as half a
-table.
+Rich moves up by the number of lines it wrote. If the terminal became narrower, these lines now take more rows; if it
+became lower, the upper ones have left the screen. Both would leave half a table behind.
 """
 
 from __future__ import annotations
@@ -20,12 +19,7 @@ __all__ = ["ResizableLive"]
 
 
 class ResizableLive(Live):
-    """
-    Refreshed by hand, and cropped to the terminal.
-
-    :param console: where to draw
-    :param get_renderable: makes what is shown
-    """
+    """Refreshed by hand, and cropped to the terminal."""
 
     def __init__(self, console: Console, get_renderable: Callable[[], RenderableType]) -> None:
         super().__init__(console=console, auto_refresh=False, vertical_overflow="crop", get_renderable=get_renderable)
@@ -34,7 +28,7 @@ class ResizableLive(Live):
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         processed = super().process_renderables(renderables)
         if not all(isinstance(renderable, Control) for renderable in renderables):
-            self._render.gone = []  # a message comes between that and the table: it must not be erased with it
+            self._render.gone = []  # a message follows them, which must not be erased
         return processed
 
 
@@ -43,9 +37,9 @@ class _Render(LiveRender):
         super().__init__("", vertical_overflow="crop")
         self._console = console
         self._size = console.size
-        #: Widths of the lines that were written last
+        #: Widths of the last lines
         self._widths: list[int] = []
-        #: Those of earlier lines that have left the screen at its upper end, and come back when it grows
+        #: Widths of lines above the screen, which come back when it grows
         self.gone: list[int] = []
 
     def position_cursor(self) -> Control:
@@ -61,7 +55,7 @@ class _Render(LiveRender):
         return Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2), *up)
 
     def _rows_after_resize(self) -> int:
-        """Rows of the screen that the last lines take now."""
+        """Rows of the screen that the last lines now take."""
         lines, self.gone = [*self.gone, *self._widths], []
         rows = [max(math.ceil(line / max(self._size.width, 1)), 1) for line in lines]
         hidden = sum(rows) - self._size.height

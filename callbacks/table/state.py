@@ -1,4 +1,4 @@
-"""What a table shows: the latest value of each metric, and the alerts that are on."""
+"""The content of a table: the latest value of each metric, and the active alerts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ ALERT_PREFIX = "alert/"
 #: Not the id of a rule
 ALERT_TOTAL = "alert/total"
 
-#: Says at which metric an alert is shown, by its id; ``None`` where it has none
+#: Maps the id of an alert to the metric where it is shown, if any
 Attribute = Callable[[str], str | None]
 
 
 class Cell(NamedTuple):
     """
     :param value: the latest
-    :param previous: the one before; ``None`` when there was none
-    :param age: rows since it came
+    :param previous: the one before, if any
+    :param age: rows since then
     """
 
     value: float | str
@@ -28,22 +28,18 @@ class Cell(NamedTuple):
 
     @property
     def is_old(self) -> bool:
-        """Evaluation writes rows of its own in between: what the row before them had is not old yet."""
+        """Evaluation writes its own rows in between, so values of the row before them are not old yet."""
         return self.age > 2
 
 
 class TableState:
-    """Rows differ in what they have, evaluation writes its own: what a row does not have stays as it was."""
+    """Rows have different metrics, so values that a row lacks stay as they were."""
 
     def __init__(self) -> None:
         self.step = 0
         self.cells: dict[str, Cell] = {}
 
     def add(self, step: int, values: Mapping[str, float | str]) -> None:
-        """
-        :param step: timesteps
-        :param values: of a row, by name
-        """
         self.step = step
         for name, cell in self.cells.items():
             if name not in values:
@@ -54,24 +50,16 @@ class TableState:
 
     @property
     def names(self) -> list[str]:
-        """Of the metrics that have a line; alerts are shown at those that they are about."""
+        """The metrics with a line. Alerts are shown at their metric instead."""
         return [name for name in self.cells if name == ALERT_TOTAL or not name.startswith(ALERT_PREFIX)]
 
     def alerts(self, attribute: Attribute | None) -> dict[str, list[str]]:
-        """
-        :param attribute: says at which metric an alert is shown
-        :return: as :func:`alerts_of`
-        """
         values = {name: cell.value for name, cell in self.cells.items() if isinstance(cell.value, (int, float))}
         return alerts_of(values, attribute)
 
 
 def alerts_of(values: Mapping[str, float], attribute: Attribute | None = None) -> dict[str, list[str]]:
-    """
-    :param values: of a row, by name
-    :param attribute: says at which metric an alert is shown
-    :return: ids of the alerts that are on, by metric; those without one under the empty name
-    """
+    """Ids of active alerts by metric; those without a metric are under the empty name."""
     on: dict[str, list[str]] = {}
     for name, value in sorted(values.items()):
         if name.startswith(ALERT_PREFIX) and name != ALERT_TOTAL and value > 0:

@@ -1,4 +1,4 @@
-"""How the live table looks: groups in columns, as many metrics as the terminal has room for, a progress bar below."""
+"""Draws the live table: groups in columns, as many metrics as fit, and a progress bar."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from sb3_ext.runs.report.charts import sparkline
 
 __all__ = ["Footer", "TableView", "Widths"]
 
-#: A column of the table is at least this wide before there is a second one beside it, and at most
+#: Minimum width of a column before there is another, and maximum width
 _COLUMN, _WIDEST = 58, 80
 _NAME, _VALUE, _UNIT, _SPARKLINE = 24, 10, 9, 24
-#: Characters that the ids of alerts need
+#: Characters needed for ids of alerts
 _ALERT = 20
 _GAP = 2
-#: Points of a curve that a character of a sparkline is the mean of, at most about: more take time and look the same
+#: Points of a curve per character of a sparkline, at most; more take time and look the same
 _POINTS = 4
 _TRENDS = {"good": "green", "bad": "red", "": "dim"}
 _ALERT_STYLE = "bold red"
-#: What terminals get that can only show ASCII
+#: For terminals that can only show ASCII
 _ASCII = {"▲": "^", "▼": "v", "─": "-", "⚠": "!", "…": "."}
 
 
 class Widths(NamedTuple):
     """
-    What a column of the table is divided into. Where it is narrow, sparklines go first, then units, which makes room
-    for long names, then names shrink.
+    The parts of a column. If it is narrow, sparklines go first, then units, then names shrink.
 
     :param name: of the metric
     :param unit: 0 for none
@@ -51,9 +50,6 @@ class Widths(NamedTuple):
 
     @classmethod
     def of(cls, column: int) -> Widths:
-        """
-        :param column: characters that the column has
-        """
         left = column - (1 + _NAME + 1 + _VALUE + 2)
         if left < _UNIT:
             return cls(max(_NAME + left, 4), 0, 0)
@@ -71,9 +67,9 @@ class Footer(NamedTuple):
     """
     :param steps: timesteps so far
     :param total: timesteps at the end
-    :param episodes: that ended so far
-    :param steps_a_second: since training started
-    :param seconds_left: until its end; ``None`` when that is not known yet
+    :param episodes: ended so far
+    :param steps_a_second: since the start of training
+    :param seconds_left: ``None`` if not known yet
     """
 
     steps: int
@@ -83,10 +79,7 @@ class Footer(NamedTuple):
     seconds_left: float | None
 
     def text(self, width: int) -> str:
-        """
-        :param width: of the terminal
-        :return: as much as fits: how far training is, and how long it takes, stay longest
-        """
+        """As much as fits; progress and remaining time stay longest."""
         share = f"{min(self.steps / self.total, 1.0):.0%} " if self.total > 0 else ""
         steps = f"{share}{self.steps:,} of {self.total:,} steps"
         episodes = f"{self.episodes:,} episodes"
@@ -97,9 +90,6 @@ class Footer(NamedTuple):
         return next((text for text in texts if len(text) <= width), texts[-1])
 
     def bar(self, width: int) -> RenderableType:
-        """
-        :param width: of the terminal
-        """
         text = self.text(width)
         room = width - len(text) - 1
         if room < 8:
@@ -112,10 +102,10 @@ class Footer(NamedTuple):
 
 class TableView:
     """
-    :param history: the curves that sparklines show
-    :param attribute: says at which metric an alert is shown
-    :param sparklines: whether there are any
-    :param ascii_only: whether the terminal can't show more
+    :param history: curves for the sparklines
+    :param attribute: the metric at which an alert is shown
+    :param sparklines: show curves
+    :param ascii_only: the terminal can't show more
     """
 
     def __init__(
@@ -131,11 +121,6 @@ class TableView:
         self._ascii_only = ascii_only
 
     def lines(self, state: TableState, width: int, height: int) -> list[Text]:
-        """
-        :param state: what to show
-        :param width: of the terminal
-        :param height: lines that it has room for
-        """
         if height < 1:
             return []
         n_columns = max(1, (width + _GAP) // (_COLUMN + _GAP))
@@ -143,7 +128,7 @@ class TableView:
         widths = Widths.of(column_width)
         alerts = state.alerts(self._attribute)
         names = tuple(ordered(state.names))
-        # As many lines as the alerts below may need
+        # Leave room for the alerts below
         columns = fit(names, height - len(self._caption(alerts, width)), n_columns, first=alerts)
         drawn = [self._column(names_in_it, state, alerts, widths, column_width) for names_in_it in columns]
         lines = [_beside(parts, column_width) for parts in zip_longest(*drawn)]
@@ -194,7 +179,7 @@ class TableView:
         return line
 
     def _curve(self, name: str, width: int) -> list[float]:
-        """A few points for each character, and the latest."""
+        """A few points per character, including the latest."""
         values = self._history.curves[name].series().values.tolist() if name in self._history.curves else []
         every = max(len(values) // (_POINTS * width), 1)
         return values[::-1][::every][::-1]
@@ -216,7 +201,7 @@ class TableView:
 
 
 def _beside(parts: Sequence[Text | None], column_width: int) -> Text:
-    """The lines of several columns as one."""
+    """One line of several columns."""
     line = Text(no_wrap=True, overflow="crop")
     for index, part in enumerate(parts):
         text = Text(" " * column_width) if part is None else part

@@ -223,7 +223,7 @@ def test_a_curriculum_that_has_changed_is_told_apart_by_names(tmp_path):
     longer = config_of({"name": "lowest", "next": {"steps": 1}}, *LEVELS)
     saved = callback_state(model)["curriculum"]
     assert CurriculumProgress.restored(saved, longer.stages).stage == 2
-    with pytest.warns(UserWarning, match="was in the stage 'middle', and the curriculum has stage 1: it begins"):
+    with pytest.warns(UserWarning, match="was in stage 'middle', but the curriculum has stage 1: it starts"):
         assert CurriculumProgress.restored(saved, config_of({}).stages).stage == 0
 
 
@@ -246,13 +246,13 @@ def test_rl_zoo_makes_it_from_what_a_config_would_have():
 
 def test_environments_without_stages_are_told():
     model = make_model(make_vec_env(LEVEL_ENV, 2))
-    with pytest.raises(ValueError, match=r"give CurriculumOptions\.wrap to make_vec_env"):
+    with pytest.raises(ValueError, match=r"pass CurriculumOptions\.wrap to make_vec_env"):
         learn(model, config_of(*LEVELS), 1)
 
 
 def test_a_training_too_short_for_its_stages_is_told():
     config = config_of({"next": {"steps": 3 * ROLLOUT}}, {})
-    with pytest.warns(UserWarning, match="take at least 48 steps and the training has 48"):
+    with pytest.warns(UserWarning, match="take at least 48 steps, but the training has only 48"):
         learn(make_model(make_env(config)), config, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
