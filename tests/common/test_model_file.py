@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from stable_baselines3 import PPO
 
-from sb3_ext.common.model_file import read_model_file
+from sb3_ext.common.model_file import callback_state, read_model_file
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +52,11 @@ def test_attributes_that_unpack_to_more_than_sb3_writes_are_not_unpacked(tmp_pat
         archive.writestr("data", json.dumps({"num_timesteps": 1, "filler": " " * 60_000_000}))
     with pytest.raises(ValueError, match="more than 50,000,000 bytes"):
         read_model_file(tmp_path / "bomb.zip")
+
+
+def test_the_state_of_callbacks_travels_with_a_model_of_any_class(tmp_path):
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=8, batch_size=8, device="cpu")
+    assert callback_state(model) == {}
+    callback_state(model)["mine"] = {"steps": 3}
+    model.save(tmp_path / "agent")
+    assert callback_state(PPO.load(tmp_path / "agent", device="cpu")) == {"mine": {"steps": 3}}

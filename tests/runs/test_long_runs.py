@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from sb3_ext.metrics.curves import BoundedCurve
 from sb3_ext.runs.monitor import read_episodes
 from sb3_ext.runs.progress import MAX_POINTS, read_progress
 from sb3_ext.runs.report.report import make_report
@@ -54,22 +53,6 @@ def test_a_long_curve_is_thinned_out_and_keeps_what_a_report_tells(tmp_path):
     assert f"`train/loss` (2 values); the first was `train/loss` at step {8 * 11_004:,}" in report
     assert f"`progress.csv`: {n_rows} rows; curves show about {MAX_POINTS:,} of them" in report
     assert f"| {n_rows} " in report  # values of the metric
-
-
-@pytest.mark.parametrize("n_values", [1, 7, 64, 1000])
-@pytest.mark.parametrize("piece", [1, 5, 1000])
-def test_a_curve_has_evenly_spaced_points_however_it_comes(n_values, piece):
-    curve = BoundedCurve(max_points=16)
-    steps, values = np.arange(n_values), np.sin(np.arange(n_values))
-    for start in range(0, n_values, piece):
-        curve.extend(steps[start : start + piece], values[start : start + piece])
-    kept = curve.series()
-    every = 1
-    while -(-n_values // every) > 16:
-        every *= 2
-    expected = sorted({*range(0, n_values, every), n_values - 1, int(values.argmin()), int(values.argmax())})
-    assert kept.steps.tolist() == expected and kept.values.tolist() == values[expected].tolist()
-    assert (curve.n_values, curve.n_broken, curve.broken_from) == (n_values, 0, None)
 
 
 @pytest.mark.parametrize("block", [1, 40, 100, 10_000])

@@ -16,15 +16,18 @@ from sb3_ext.runs.agents.checkpoint import (
     LAST,
     Checkpoint,
     Metric,
+    best_video,
     copy_checkpoint,
     find_checkpoints,
+    find_videos,
     prune,
+    prune_videos,
     save_checkpoint,
     save_model,
     step_name,
 )
 from sb3_ext.runs.agents.statistics import load_statistics
-from sb3_ext.runs.files import atomic_write, remove_unfinished
+from sb3_ext.runs.files import remove_unfinished
 
 TINY = {"n_steps": 16, "batch_size": 16, "n_epochs": 1, "policy_kwargs": {"net_arch": [4]}, "seed": 0, "device": "cpu"}
 
@@ -63,28 +66,6 @@ def test_a_run_that_is_killed_while_it_saves_leaves_the_former_model(tmp_path, m
     assert PPO.load(tmp_path / BEST, device="cpu").num_timesteps == 16
     remove_unfinished(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [f"{BEST}.zip"]
-
-
-def test_an_error_while_writing_leaves_what_was_there(tmp_path):
-    path = tmp_path / "folder" / "file.txt"
-    with atomic_write(path) as unfinished:
-        unfinished.write_text("complete")
-    with pytest.raises(KeyboardInterrupt), atomic_write(path) as unfinished:
-        unfinished.write_text("half")
-        raise KeyboardInterrupt
-    assert path.read_text() == "complete"
-    assert os.listdir(path.parent) == ["file.txt"]
-
-
-def test_a_planted_link_is_not_written_through(tmp_path):
-    (tmp_path / "private").write_text("mine")
-    for name in (f".unfinished-{os.getpid()}-report.md", "report.md"):
-        (tmp_path / name).symlink_to("private")
-    with atomic_write(tmp_path / "report.md") as unfinished:
-        assert unfinished.name.startswith(".unfinished-") and not unfinished.read_bytes()
-        unfinished.write_text("new")
-    assert (tmp_path / "private").read_text() == "mine"
-    assert (tmp_path / "report.md").read_text() == "new" and not (tmp_path / "report.md").is_symlink()
 
 
 def test_a_checkpoint_has_model_statistics_and_metrics(tmp_path, model):
@@ -146,3 +127,33 @@ def test_rl_zoo_finds_the_checkpoints(tmp_path, model):
     assert get_model_path(*arguments, load_last_checkpoint=True)[1] == str(folder / "rl_model_16_steps.zip")
     assert get_model_path(*arguments, load_checkpoint=8)[1] == str(folder / "rl_model_8_steps.zip")
     assert get_model_path(*arguments, load_best=True)[1] == str(folder / "best_model.zip")
+
+
+def test_videos_are_found_by_kind_and_step(tmp_path, model):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    assert best_video(tmp_path) is None and find_videos(tmp_path) == []
+    for number, name in enumerate(
+        ["best-model-ppo-CartPole-v1-step-0-to-step-1000.mp4", "last-step-9.mp4", ".unfinished-1-best-step-8.mp4"]
+    ):
+        (folder / name).touch()
+        os.utime(folder / name, (number, number))
+    assert best_video(tmp_path) == folder / "best-model-ppo-CartPole-v1-step-0-to-step-1000.mp4"
+    for number, name in enumerate(["best-step-100.mp4", "best-step-20.mp4", "checkpoint-step-50.mp4"]):
+        (folder / name).touch()
+        os.utime(folder / name, (number, number))
+    assert [(video.kind, video.step) for video in find_videos(tmp_path)] == [
+        ("best-model-ppo-CartPole-v1", 0),
+        ("last", 9),
+        ("best", 20),
+        ("checkpoint", 50),
+        ("best", 100),
+    ]
+    assert best_video(tmp_path) == folder / "best-step-20.mp4"  # the newest
+    best = Checkpoint(tmp_path, BEST)
+    save_checkpoint(model, best, {})
+    best.video(16).touch()
+    os.utime(best.video(16), (0, 0))
+    assert best_video(tmp_path) == best.video(16)  # that of the model itself
+    prune_videos(tmp_path, "best", 1)
+    assert [video.step for video in find_videos(tmp_path) if video.kind == "best"] == [20]

@@ -16,11 +16,7 @@ from stable_baselines3 import DQN, PPO
 from sb3_ext.common.model_file import callback_state
 from sb3_ext.runs.agents.checkpoint import (
     BEST,
-    LAST,
     Checkpoint,
-    best_video,
-    find_videos,
-    prune_videos,
     save_checkpoint,
     step_name,
 )
@@ -161,33 +157,3 @@ def test_a_model_that_is_not_there_any_more_is_not_recorded(tmp_path, happened):
     job = recording(checkpoint)
     assert record(job if happened == "removed" else replace(job, step=15)) == (None, None, None, None)
     assert not list(tmp_path.glob("videos/*")) and not checkpoint.table.exists()
-
-
-def test_videos_are_found_by_kind_and_step(tmp_path):
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    assert best_video(tmp_path) is None and find_videos(tmp_path) == []
-    for number, name in enumerate(
-        ["best-model-ppo-CartPole-v1-step-0-to-step-1000.mp4", "last-step-9.mp4", ".unfinished-1-best-step-8.mp4"]
-    ):
-        (folder / name).touch()
-        os.utime(folder / name, (number, number))
-    assert best_video(tmp_path) == folder / "best-model-ppo-CartPole-v1-step-0-to-step-1000.mp4"
-    for number, name in enumerate(["best-step-100.mp4", "best-step-20.mp4", "checkpoint-step-50.mp4"]):
-        (folder / name).touch()
-        os.utime(folder / name, (number, number))
-    assert [(video.kind, video.step) for video in find_videos(tmp_path)] == [
-        ("best-model-ppo-CartPole-v1", 0),
-        ("last", 9),
-        ("best", 20),
-        ("checkpoint", 50),
-        ("best", 100),
-    ]
-    assert best_video(tmp_path) == folder / "best-step-20.mp4"  # the newest
-    saved(tmp_path, LAST)
-    _, best = saved(tmp_path)
-    best.video(16).touch()
-    os.utime(best.video(16), (0, 0))
-    assert best_video(tmp_path) == best.video(16)  # that of the model itself
-    prune_videos(tmp_path, "best", 1)
-    assert [video.step for video in find_videos(tmp_path) if video.kind == "best"] == [20]
