@@ -41,7 +41,7 @@ class Checkpoints(RunCallback):
     Episodes are played in another process of low priority, from the files: training doesn't wait for them.
 
     :param folder: the run folder; by default the one that an ``EvalCallback`` or ``CheckpointCallback`` of the training
-        saves to
+        saves to, or that of its logger's files
     :param make_env: makes an environment to play in, as the model knows it, or the id of one; its parameter
         ``render_mode`` is given when it has one. By default, the training's environment is made again
     :param verbose: 2 tells what was recorded
@@ -72,7 +72,8 @@ class Checkpoints(RunCallback):
         self._set_next()
         if self._deterministic is None and evaluations:
             self._deterministic = evaluations[0].deterministic
-        self._recorder.prepare(self.training_env)
+        make_env = self.run.make_env
+        self._recorder.prepare(self.training_env, None if make_env is None else make_env(1))
         if self.options.best:
             self.run.on("new_best", self.on_new_best)
         self.run.keep(self.folder)
@@ -172,8 +173,8 @@ class Checkpoints(RunCallback):
 
     def _find_folder(self) -> Path:
         stock = self.run.stock
-        folders = [self.folder, stock.best_model_folder, *(Path(saver.save_path) for saver in stock.checkpoints)]
-        for folder in folders:
+        saved_to = [Path(saver.save_path) for saver in stock.checkpoints]
+        for folder in (self.folder, stock.best_model_folder, *saved_to, self.run.folder):
             if folder is not None:
                 return folder
         raise ValueError(

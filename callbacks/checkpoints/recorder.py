@@ -49,7 +49,11 @@ class CheckpointRecorder:
     def is_busy(self) -> bool:
         return self._jobs.is_busy
 
-    def prepare(self, training_env: VecEnv) -> None:
+    def prepare(self, training_env: VecEnv, make_env: MakeEnv | None) -> None:
+        """
+        :param make_env: makes an environment as for evaluation, if the run knows how
+        """
+        self._make_env = self._make_env or make_env
         if self._packed_env is not None or not (self._options.table or self._wants_video):
             return
         try:

@@ -102,23 +102,16 @@ class Evaluation(RunCallback, EvalCallback):
         self._due = math.inf
 
     @classmethod
-    def from_stock(
-        cls,
-        callback: EvalCallback,
-        options: EvaluationOptions | None = None,
-        make_env: Callable[[], VecEnv] | None = None,
-    ) -> Self:
+    def from_stock(cls, callback: EvalCallback, options: EvaluationOptions | None = None) -> Self:
         """
         :param callback: SB3's or sb3-contrib's, as RL Zoo makes them
         :param options: what to do differently; what they leave open is taken from the callback
-        :param make_env: as for the class
         :return: what to use in its place
         """
         options = options or EvaluationOptions()
         evaluation = cls(
             callback.eval_env,
             options=options,
-            make_env=make_env,
             callback_on_new_best=callback.callback_on_new_best,
             callback_after_eval=callback.callback,
             use_masks=getattr(callback, "use_masking", None),
@@ -166,7 +159,10 @@ class Evaluation(RunCallback, EvalCallback):
         self._due = self._next_due() if self._stop.has_begun else math.inf
         if self.options.process:
             score_agent = self._score_agent(render=False, warn=False)
-            self._worker = EvaluationWorker(self.model, self.eval_env, self._make_env, score_agent)
+            make_env = self._make_env
+            if make_env is None and self.run.make_env is not None:
+                make_env = self.run.make_env(self.eval_env.num_envs)
+            self._worker = EvaluationWorker(self.model, self.eval_env, make_env, score_agent)
         self.run.at_end(Phase.EVALUATE, self._finish)
 
     def _next_due(self) -> float:

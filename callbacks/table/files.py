@@ -91,16 +91,19 @@ class LogFiles(RunCallback):
     """
     Writes the rows of a training to ``progress.csv`` and ``progress.json``.
 
-    :param folder: the run folder
+    :param folder: the run folder; ``None``: RL Zoo's, or that of the training's ``EvalCallback``
     :param verbose: verbosity
     """
 
-    def __init__(self, folder: str, verbose: int = 0) -> None:
+    def __init__(self, folder: str | None = None, verbose: int = 0) -> None:
         super().__init__(verbose)
         self.folder = folder
 
     def _on_training_start(self) -> None:
-        added = log_files(self.logger, self.folder)
+        folder = self.folder or self.run.folder
+        if folder is None:
+            raise ValueError("LogFiles doesn't know where to write: give it folder=….")
+        added = log_files(self.logger, folder)
         self.run.at_end(Phase.FILES, partial(_close, self.logger, added))
 
 

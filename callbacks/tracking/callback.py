@@ -57,7 +57,7 @@ class Tracking(RunCallback):
     Otherwise the run is finished when Python exits.
 
     :param folder: the run folder, whose videos, checkpoints and best model are logged, and which is uploaded at the
-        end; default: where the training's ``EvalCallback`` saves the best model
+        end; default: where the training's ``EvalCallback`` saves the best model, or the folder of its logger's files
     :param algo: name of the algorithm, for the name of the run; default: from the model's class
     :param env_id: default: from the environment
     :param hyperparams: as in a hyperparameter file; default: from the model
@@ -134,7 +134,7 @@ class Tracking(RunCallback):
             run.config.update(masked, allow_val_change=True)
         config = facts.config(algo=algo, env_id=env_id, hyperparams=plain(self._hyperparams))
         run.config.update(config, allow_val_change=True)
-        folder = self._folder or self.run.stock.best_model_folder
+        folder = self._folder or self.run.stock.best_model_folder or self.run.folder
         self._files = None
         if folder is not None and folder.is_dir():
             self._files = RunFiles(folder, run, self._writer, time.time())

@@ -24,6 +24,7 @@ from typing import Any, Literal
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, Logger
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.runs.facts import RunFacts
@@ -59,6 +60,8 @@ class Run:
     :param folder: the run folder, if it is known
     :param threshold: score at which the environment counts as solved; ``None``: the environment's own
     :param algo: name of the algorithm in RL Zoo's way; ``None``: from the model's class
+    :param make_env: given a number of environments, returns a function that makes them as for evaluation, and that
+        cloudpickle can send to another process; ``None``: they are made like those of training
     """
 
     stock = StockCallbacks()
@@ -71,6 +74,7 @@ class Run:
         folder: str | os.PathLike[str] | None = None,
         threshold: float | None = None,
         algo: str | None = None,
+        make_env: Callable[[int], Callable[..., VecEnv]] | None = None,
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self.given_threshold = threshold
@@ -82,6 +86,7 @@ class Run:
         #: Python is about to end: no thread or process can be started
         self.is_at_exit = False
         self.is_over = False
+        self.make_env = make_env
         self._algo = algo
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False

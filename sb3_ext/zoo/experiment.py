@@ -34,7 +34,7 @@ from sb3_ext.vec_env.choose import EnvConfig, VecEnvChoice, VecEnvChooser
 from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
-from sb3_ext.zoo.callbacks import RunContext, extended, masked
+from sb3_ext.zoo.callbacks import build_callbacks, masked
 from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
@@ -150,18 +150,16 @@ class ExtExperimentManager(ExperimentManager):
             # Without the masks, evaluation would play actions that are not possible
             self.callbacks = [masked(callback) for callback in self.callbacks]
         if self._uses_options and not self.optimize_hyperparameters:
-            is_tracked = bool(getattr(self.args, "track", False))
-            env_id = self.env_name.gym_id
-            make_env = partial(env_factory.env_factory, self)
-            run = RunContext(self.save_path, self.algo, env_id, is_tracked, self.verbose, make_env)
-            self.callbacks = extended(self.callbacks, self._options, run)
+            self.callbacks = build_callbacks(self.callbacks, self._options, self.verbose)
         if self._is_ours:
             self.callbacks.append(WarnObservationScale())
 
     def learn(self, model: BaseAlgorithm) -> None:
         if self._uses_options:
             self._is_saved = False
-            run = Run.prepare(model, folder=self.save_path, threshold=self._options.threshold, algo=self.algo)
+            make_env = partial(env_factory.env_factory, self)
+            known = {"folder": self.save_path, "threshold": self._options.threshold, "algo": self.algo}
+            run = Run.prepare(model, **known, make_env=make_env)
             # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
             run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         else:

@@ -68,20 +68,28 @@ class ExtOptions(Options):
                 raise ValueError(f"{name}: threshold is for all topics: set ext: {{threshold: …}}")
         return self
 
+    @property
+    def topics(self) -> list[Options]:
+        """The options that are on and make a callback, in the order of the fields."""
+        values = [getattr(self, name) for name in type(self).model_fields]
+        return [value for value in values if isinstance(value, Options) and value.callback]
+
     def overridden_by(self, flags: Mapping[str, Any]) -> ExtOptions:
         """
         :param flags: values of RL Zoo's flags that were typed, see ``train_flags``
         :return: the options without what these override; RL Zoo's own callback has the values for evaluation
         """
-        evaluation, checkpoints = self.evaluation, self.checkpoints
+        evaluation, checkpoints, tracking = self.evaluation, self.checkpoints, self.tracking
         if evaluation is not None and "eval_freq" in flags:
             evaluation = evaluation.model_copy(update={"every": None})
         if evaluation is not None and "eval_episodes" in flags:
             evaluation = evaluation.model_copy(update={"episodes": None, "steps": None})
         if checkpoints is not None and "save_freq" in flags:
             checkpoints = checkpoints.model_copy(update={"every": max(flags["save_freq"], 0) or None})
-        vec_env = flags.get("vec_env", self.vec_env)
-        return self.model_copy(update={"evaluation": evaluation, "checkpoints": checkpoints, "vec_env": vec_env})
+        if flags.get("track") and "tracking" not in self.model_fields_set:
+            tracking = TrackingOptions()
+        changed = {"evaluation": evaluation, "checkpoints": checkpoints, "tracking": tracking}
+        return self.model_copy(update={**changed, "vec_env": flags.get("vec_env", self.vec_env)})
 
 
 #: What trainings of our algorithms have unless a file says otherwise. Episode tables and videos take seconds at the end

@@ -16,12 +16,13 @@ _FLAGS = {"--eval-freq": int, "--eval-episodes": int, "--save-freq": int, "--vec
 def typed_flags(args: argparse.Namespace) -> dict[str, Any]:
     """
     :param args: RL Zoo's arguments
-    :return: values of the flags that were typed and that a file can set too, by the name of the argument. None when the
-        arguments are not from RL Zoo's command line
+    :return: values of the flags that were typed and that a file can set too, by the name of the argument; only
+        ``track`` when the arguments are not from RL Zoo's command line
     """
+    track = {"track": getattr(args, "track", False)}
     if not hasattr(args, "eval_episodes"):
-        return {}
+        return track
     parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     for flag, kind in _FLAGS.items():
         parser.add_argument(flag, type=kind)
-    return vars(parser.parse_known_args(sys.argv[1:])[0])
+    return track | vars(parser.parse_known_args(sys.argv[1:])[0])

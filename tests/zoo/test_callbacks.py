@@ -1,6 +1,8 @@
 """Which callbacks a training has, by its ``ext:`` and the command line."""
 
 import argparse
+import json
+from pathlib import Path
 
 import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
@@ -16,6 +18,7 @@ from sb3_ext.callbacks.report import Report
 from sb3_ext.callbacks.table.callback import Table
 from sb3_ext.callbacks.table.files import LogFiles
 from sb3_ext.callbacks.tracking.callback import Tracking
+from sb3_ext.zoo.env_factory import env_factory
 
 SMALL = {"n_envs": 2, "n_steps": 8, "batch_size": 16}
 OURS = {Alerts, Checkpoints, Evaluation, Table, LogFiles, Metrics, Report}
@@ -31,6 +34,7 @@ def set_up(tmp_path, ext=None, algo="ppo_ext", env_id="CartPole-v1", track=False
         eval_freq=32,
         save_freq=48,
         n_eval_episodes=3,
+        log_interval=-1,
         hyperparams={**SMALL, **section, **({} if ext is None else {"ext": ext})},
         verbose=0,
     )
@@ -88,10 +92,12 @@ def test_the_command_lines_frequencies_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(("ext", "track"), [({"tracking": True}, False), ({}, True)])
-def test_tracking_knows_the_algorithm_and_the_environment(tmp_path, ext, track):
-    manager, _ = set_up(tmp_path, ext, track=track)
-    tracking = the(manager, Tracking)
-    assert (tracking._algo, tracking._env_id) == ("ppo_ext", "CartPole-v1")
+def test_tracking_knows_the_algorithm_and_the_environment(tmp_path, monkeypatch, ext, track):
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    manager, model = set_up(tmp_path, ext, track=track)
+    manager.learn(model)
+    written = json.loads((Path(manager.save_path) / "tracking.json").read_text())
+    assert (written["algo"], written["env_id"]) == ("ppo_ext", "CartPole-v1")
 
 
 def test_a_run_that_shall_not_be_tracked_is_not(tmp_path):
@@ -108,7 +114,7 @@ def test_an_agent_with_masks_is_evaluated_with_them(tmp_path):
 def test_environments_for_another_process_are_made_as_those_of_evaluation(tmp_path):
     manager, _ = set_up(tmp_path, normalize=True, env_kwargs={"sutton_barto_reward": True})
     files = sorted(tmp_path.rglob("*"))
-    env = the(manager, Evaluation)._make_env()
+    env = env_factory(manager)()
     assert type(env.unwrapped) is DummyVecEnv and env.num_envs == 1
     assert (env.training, env.norm_reward) == (False, False)
     assert env.get_attr("spec")[0].kwargs["sutton_barto_reward"] is True
