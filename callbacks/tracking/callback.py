@@ -21,6 +21,7 @@ from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.common.options import read_keywords
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.metrics.bounds import remember_bounds
 from sb3_ext.runs.facts import plain
 from sb3_ext.runs.files import atomic_write
@@ -151,18 +152,22 @@ class Tracking(RunCallback):
         run_id = os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4)
         # The table and the report already show the numbers
         settings = wandb.Settings(max_end_of_run_history_metrics=0, max_end_of_run_summary_metrics=0)
-        with masked_command_line():  # W&B uploads it
-            return wandb.init(
-                project=options.chosen_project,
-                entity=options.entity,
-                group=options.group,
-                tags=options.tags or None,
-                mode=options.mode,
-                notes=options.notes,
-                id=run_id,
-                name=options.name or f"{algo}-{run_id}",
-                settings=settings,
-            )
+        try:
+            with masked_command_line():  # W&B uploads it
+                return wandb.init(
+                    project=options.chosen_project,
+                    entity=options.entity,
+                    group=options.group,
+                    tags=options.tags or None,
+                    mode=options.mode,
+                    notes=options.notes,
+                    id=run_id,
+                    name=options.name or f"{algo}-{run_id}",
+                    settings=settings,
+                )
+        except wandb.Error as error:
+            hint = "Log in with `wandb login`, or set WANDB_MODE=offline to keep the run on this machine."
+            raise UsageError(f"W&B: {error}\n{hint}") from error
 
     def _warn_of_unused_options(self, run: WandbRun) -> None:
         names = ("project", "entity", "group", "notes", "name", "mode")

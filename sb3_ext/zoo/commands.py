@@ -1,4 +1,4 @@
-"""Mends RL Zoo's commands: the child processes they start, and what they say about a mistyped ``--algo``."""
+"""Patches RL Zoo's commands: the child processes they start, and how they answer a mistake."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.common.names import nearest
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.zoo.registry import ALGORITHMS
 
-__all__ = ["patch_child_commands", "suggest_algorithm"]
+__all__ = ["patch_child_commands", "patch_excepthook", "suggest_algorithm"]
 
 
 def patch_child_commands() -> None:
@@ -55,17 +58,45 @@ def suggest_algorithm(argv: Sequence[str]) -> None:
     """
     from rl_zoo3.utils import ALGOS
 
-    is_zoo_command = any(arg.startswith("rl_zoo3.") or Path(arg).name == "rl_zoo3" for arg in argv)
-    given = _option_value(argv, "--algo")
-    if is_zoo_command and given is not None and given not in ALGOS:
+    given = _algo_of_command(argv)
+    if given is not None and given not in ALGOS:
         # At exit, below the usage that RL Zoo prints
         atexit.register(print, f"There is no algorithm {given!r}: {nearest(given, ALGOS)}", file=sys.stderr)
 
 
-def _option_value(argv: Sequence[str], option: str) -> str | None:
+def patch_excepthook(argv: Sequence[str]) -> None:
+    """
+    RL Zoo's commands answer a missing file, run or W&B login with a traceback. With our algorithms they end with a
+    message and exit code 2.
+
+    :param argv: the command line of this interpreter
+    """
+    show_traceback = sys.excepthook
+    if _algo_of_command(argv) not in ALGORITHMS or hasattr(show_traceback, "__wrapped__"):
+        return
+
+    @functools.wraps(show_traceback)
+    def show(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
+        text = str(error)
+        if kind.__module__.startswith("wandb.errors"):
+            # Raised by RL Zoo's --track
+            text = f"W&B: {text}\nLog in with `wandb login`, or set WANDB_MODE=offline to keep the run on this machine."
+        elif not isinstance(error, UsageError):
+            show_traceback(kind, error, traceback)
+            return
+        print(printable(mask_passwords(text)), file=sys.stderr)
+        raise SystemExit(2)
+
+    sys.excepthook = show
+
+
+def _algo_of_command(argv: Sequence[str]) -> str | None:
+    """``--algo``, if this is one of RL Zoo's commands."""
+    if not any(arg.startswith("rl_zoo3.") or Path(arg).name == "rl_zoo3" for arg in argv):
+        return None
     for arg, following in zip(argv, [*argv[1:], None], strict=True):
-        if arg == option:
+        if arg == "--algo":
             return following
-        if arg.startswith(f"{option}="):
-            return arg.removeprefix(f"{option}=")
+        if arg.startswith("--algo="):
+            return arg.removeprefix("--algo=")
     return None

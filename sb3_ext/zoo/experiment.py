@@ -25,6 +25,7 @@ from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.common.env_spec import remember_spec
 from sb3_ext.common.schedules import parse_schedule
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.agents.statistics import load_statistics
@@ -73,10 +74,13 @@ class ExtExperimentManager(ExperimentManager):
                 self._set_threads(results[0])
             return results
         except BaseException:
-            if self._has_claimed:
-                # A mistyped hyperparameter must not leave a run without a model, which `enjoy` takes for the latest
-                shutil.rmtree(self.save_path, ignore_errors=True)
+            self._remove_folder()
             raise
+
+    def _remove_folder(self) -> None:
+        """A mistake must not leave a run without a model, which ``enjoy`` takes for the latest."""
+        if self._has_claimed:
+            shutil.rmtree(self.save_path, ignore_errors=True)
 
     def _link_envs(self, model: Any) -> None:
         """Tell wrappers what they want to know of the training, before their first episode."""
@@ -169,6 +173,8 @@ class ExtExperimentManager(ExperimentManager):
         except BaseException as error:
             if not isinstance(error, Exception) or received_signal() is None:
                 run.end(error)
+                if isinstance(error, UsageError):
+                    self._remove_folder()
                 raise
             # A signal to a whole process group ends the environments too, and they can't be closed any more
             warnings.warn(f"At the end of the training: {type(error).__name__}: {error}", stacklevel=2)

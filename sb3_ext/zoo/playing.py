@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from rl_zoo3.utils import create_test_env, get_latest_run_id, get_model_path
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.agents.checkpoint import find_checkpoints
 from sb3_ext.runs.agents.statistics import matching_statistics, statistics_path
 from sb3_ext.zoo.registry import ALGORITHMS
@@ -71,10 +72,10 @@ class PlayedModels:
         env_name, is_ours = asked["env_name"], asked["algo"] in ALGORITHMS
         try:
             name_prefix, model_path, log_path = get_model_path(*args, **kwargs)
-        except ValueError as error:
+        except (AssertionError, ValueError) as error:
             if not is_ours:
                 raise
-            raise ValueError(f"{error}. {_playable_models(asked)}") from None
+            raise UsageError(f"{error}.\n{_playable_models(asked)}") from None
         is_final = os.path.basename(model_path) == f"{env_name}.zip"
         folder = os.path.abspath(os.path.join(log_path, env_name))
         self._by_folder[folder] = _Model(model_path, is_final, is_ours)

@@ -18,6 +18,7 @@ def _extend_utils() -> None:
 
     registry.register_algorithms()
     commands.suggest_algorithm(sys.orig_argv)
+    commands.patch_excepthook(sys.orig_argv)
     playing.patch_playing()
 
 

@@ -17,6 +17,7 @@ from stable_baselines3.common.policies import BasePolicy
 from sb3_ext.common.arguments import read_number
 from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.zoo.registry import STOCK_EQUIVALENT
 from sb3_ext.zoo.upstream import SECTION_KEYS, hyperparams_folder
@@ -31,6 +32,9 @@ def file_with_section(config: str, algo: str, env_id: str, is_atari: bool) -> st
     """
     if not config.endswith((".yml", ".yaml")):
         return config  # Python files and packages: their keys can be anything
+    if not Path(config).is_file():
+        default = hyperparams_file(algo)
+        raise UsageError(f"There is no file {config}.\nCheck --conf-file, or leave it out to use {default}.")
     sections = _read_sections(config)
     if env_id in sections or (is_atari and "atari" in sections):
         return config
