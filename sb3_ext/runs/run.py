@@ -40,11 +40,11 @@ Event = Literal["alert", "new_best"]
 class Phase(IntEnum):
     """What happens at the end of a training, in this order."""
 
-    #: Before any callback is told of the end, unless the training failed. An error here ends the program
+    #: Before any callback hears of the end, and not after a failure. An error is raised, not a warning
     FINAL_MODEL = 0
     EVALUATE = 1
     CHECKPOINT = 2
-    #: Complete trainings only: SB3 writes rows before it updates, and would lose the last update's numbers
+    #: Only if training is complete. SB3 writes rows before it updates, and would lose the last update's numbers
     LAST_ROW = 3
     FILES = 4
     SCREEN = 5
@@ -146,18 +146,21 @@ class Run:
         atexit.register(self._at_exit)
 
     def _listen(self, top: BaseCallback) -> None:
-        """``learn`` tells it when a training is complete; all callbacks hear of it before our phases begin."""
+        """``learn`` calls its ``on_training_end`` when a training is complete, and nobody else does."""
 
         def on_training_end() -> None:
             del top.on_training_end
             self._is_complete = True
+            error = self._do(Phase.FINAL_MODEL)
             try:
-                self._save_final_model()
-                top.on_training_end()
-            except BaseException as error:
-                self.end(error)
-                raise
-            self.end()
+                if error is None:
+                    top.on_training_end()
+            # The run ends whatever a callback raises
+            except BaseException as raised:
+                error = raised
+            self.end(error)
+            if error is not None:
+                raise error
 
         top.on_training_end = on_training_end  # type: ignore[method-assign]
 
@@ -181,21 +184,19 @@ class Run:
 
     def say(self, text: str) -> None:
         """
-        :param text: for the user, now: a live table draws itself below it
+        :param text: printed at once, above a live table
         """
         print(text, flush=True)
 
     def on(self, event: Event, do: Callable[..., None]) -> None:
         """
-        :param event: what happens in a training
-        :param do: is called when it does; if it fails, that is a warning
+        :param do: is called at each such event; an error in it becomes a warning
         """
         self._on[event].append(do)
 
     def emit(self, event: Event, *args: Any) -> None:
         """
-        :param event: has happened
-        :param args: what there is to know about it
+        :param args: passed to those who listen
         """
         for do in self._on[event]:
             try:
@@ -206,13 +207,12 @@ class Run:
 
     def at_end(self, phase: Phase, do: Callable[[], None]) -> None:
         """
-        :param phase: when to do it
-        :param do: is called once; if it fails, that is a warning, and the next one is called
+        :param do: is called once, whatever ended the training: see :attr:`error`. An error in it becomes a warning
         """
         self._at_end[phase].append(do)
 
     def write_last_row(self) -> None:
-        """Let the training end with a row of what was recorded since the last one."""
+        """Write what was recorded since the last row when the training is complete."""
         self.at_end(Phase.LAST_ROW, lambda: None if self.error else self.rows.flush(self.model.num_timesteps))
 
     def keep(self, folder: str | os.PathLike[str]) -> None:
@@ -227,28 +227,26 @@ class Run:
             self.at_end(Phase.REPORT, lambda: self.facts.save(folder))
 
     def abandon(self) -> None:
-        """Another training has started before anyone told that this one had ended."""
+        """End a training that nobody ended before the next one started."""
         self.end(RuntimeError("The training did not end: another one was started."))
 
     def end(self, error: BaseException | None = None) -> None:
         """
-        Go through the phases of the end. Only the first call does something.
+        Run the phases of the end. Only the first call has an effect.
 
-        :param error: what ended the training. Without one, a training that is not complete was interrupted
+        :param error: what ended the training. Without one, an incomplete training counts as interrupted by Ctrl-C
         """
         if self.is_over:
             return
         self.is_over = True
-        self.error = error or (None if self._is_complete else KeyboardInterrupt())
+        self.error = KeyboardInterrupt() if error is None and not self._is_complete else error
         if self._session is None:
             return  # it never started
         vars(self._session[0]).pop("on_training_end", None)
         atexit.unregister(self._at_exit)
         raised: BaseException | None = None
         try:
-            if self.is_interrupted:
-                self._save_final_model()
-            self._tell_facts()
+            self._complete_facts()
             for phase in Phase:
                 raised = self._do(phase) or raised
         finally:
@@ -259,26 +257,26 @@ class Run:
         if raised is not None:
             raise raised
 
-    def _save_final_model(self) -> None:
-        for save in self._at_end.pop(Phase.FINAL_MODEL, ()):
-            save()
-
     def _do(self, phase: Phase) -> BaseException | None:
-        """What is more than an error, such as Ctrl-C: the rest is done without waiting, and it is raised then."""
+        """Return what must be raised when all phases are done: Ctrl-C, or a final model that was not saved."""
+        is_final_model = phase is Phase.FINAL_MODEL
+        if is_final_model and self.error is not None and not self.is_interrupted:
+            return None  # a training that failed has none
         raised: BaseException | None = None
-        for do in self._at_end[phase] if phase != Phase.FINAL_MODEL else ():
+        for do in self._at_end.pop(phase, ()):
             try:
                 do()
-            # One that fails must not keep others from saving what they have
-            except Exception as error:
-                what = getattr(do, "__qualname__", repr(do)).replace("._", ".")
-                warnings.warn(f"At the end of the training, {what}: {type(error).__name__}: {error}", stacklevel=4)
-            except BaseException as interrupt:
-                self.error = self.error or interrupt
-                raised = interrupt
+            # Whatever fails, the others must still save what they have
+            except BaseException as error:
+                if is_final_model or not isinstance(error, Exception):
+                    raised = error
+                    self.error = self.error or error
+                else:
+                    what = getattr(do, "__qualname__", repr(do)).replace("._", ".")
+                    warnings.warn(f"At the end of the training, {what}: {type(error).__name__}: {error}", stacklevel=4)
         return raised
 
-    def _tell_facts(self) -> None:
+    def _complete_facts(self) -> None:
         facts, error = self.facts, self.error
         facts.state = "finished" if error is None else "interrupted" if self.is_interrupted else "failed"
         facts.seconds = round(time.perf_counter() - self._started, 3)

@@ -172,7 +172,7 @@ def test_a_final_model_that_can_not_be_saved_is_an_error():
     Run.prepare(model).at_end(Phase.FINAL_MODEL, fails)
     with pytest.raises(OSError, match="disk full"):
         model.learn(STEPS, callback=[Joins(events), User(events)])
-    assert events == ["starts", *phases("OSError")]
+    assert events == ["starts", "FINAL_MODEL OSError", *phases("OSError")]
 
 
 def test_a_training_that_failed_and_that_nobody_ended_does_not_stay_in_memory():
@@ -185,16 +185,9 @@ def test_a_training_that_failed_and_that_nobody_ended_does_not_stay_in_memory():
     assert freed() is None
 
 
-def test_the_threshold_is_that_of_the_environment_unless_one_was_given():
-    class Threshold(Joins):
-        def _on_training_start(self):
-            self.own = [self.run.threshold, self.run.threshold_or(None), self.run.threshold_or(3), self.run.threshold]
-
-    def train(**known):
-        model = PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16, device="cpu")
-        Run.prepare(model, **known)
-        model.learn(16, callback=(callback := Threshold([])))
-        return callback.own
-
-    assert train() == [475, 475, 3, 3]
-    assert train(threshold=7) == [7, 7, 3, 7]
+@pytest.mark.parametrize(("known", "threshold"), [({}, 475), ({"threshold": 7}, 7)])
+def test_the_threshold_is_that_of_the_environment_unless_one_was_given(known, threshold):
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16, device="cpu")
+    run = Run.prepare(model, **known)
+    model.learn(16, callback=Joins([]))
+    assert (run.threshold, run.facts.threshold, run.facts.env_threshold) == (threshold, known.get("threshold"), 475)
