@@ -26,6 +26,7 @@ def import_class(option: str, path: str, kind: type) -> Any:
             where = "neither installed nor in the folder in which `python -m` was started"
             raise ValueError(f"{given} there is no module {error.name!r}, {where}.") from None
         raise ValueError(f"{given} {module_name!r} imports {error.name!r}, which is not installed.") from error
+    # A user's module may raise anything
     except Exception as error:
         raise ValueError(f"{given} importing {module_name!r} raised {error!r}.") from error
     if not hasattr(module, name):

@@ -106,7 +106,8 @@ def approx_kl(ratio: Numbers, log_ratio: Numbers) -> float:
 
 def clip_fraction(ratio: Numbers, clip_range: float) -> float:
     """:return: fraction of the samples whose probability ratio is outside the clip range"""
-    return mean(abs(ratio - 1) > clip_range)
+    outside = abs(ratio - 1) > clip_range
+    return mean(outside) if isinstance(outside, th.Tensor) else np.count_nonzero(outside) / len(outside)
 
 
 def normalize_advantages(advantages: Numbers) -> Numbers:

@@ -39,12 +39,12 @@ _ANSWER, _DONE, _READY = 8, 9, 10
 _SCALE, _NORM, _LOSS = 0, 8, 9
 #: A scale that says: leave the parameters as they are
 _DROP = -1.0
-#: Looks at a word before one that waits gives way to others: one or two milliseconds
-_LOOKS = 30_000
+#: Reads of a word before a waiting process yields the core: one or two milliseconds
+_READS = 30_000
 #: Seconds in which a new process must have shown that it works
 _START_TIMEOUT = 5.0
-#: Looks, a tenth of a millisecond and more each, after which a process that doesn't answer counts as stuck. Not
-#: seconds: those also pass while a whole training is suspended.
+#: Further reads, 0.1 ms and more each, after which a process that doesn't answer counts as stuck. Not seconds: those
+#: also pass while a whole training is suspended.
 _STUCK = 300_000
 
 
@@ -95,7 +95,7 @@ class CriticProcess:
                 "returns": numbers,
             },
         )
-        # Three times faster to look at than arrays
+        # Three times faster to read than arrays
         self._words: Any = memoryview(self._arrays["words"].data)
         self._numbers: Any = memoryview(self._arrays["numbers"].data)
         self._order = 0
@@ -195,10 +195,10 @@ class CriticProcess:
         self._is_updating = False
 
     def _wait(self, place: int) -> None:
-        looks = itertools.count()
+        reads = itertools.count()
 
         def check() -> None:
-            if next(looks) > _STUCK or not self._process.is_alive():
+            if next(reads) > _STUCK or not self._process.is_alive():
                 raise self.failure()
 
         _wait_for(self._words, place, self._order, check)
@@ -264,10 +264,10 @@ class _Half:
 
 
 def _wait_for(words: Any, place: int, number: int, check: Callable[[], None]) -> None:
-    looks = 0
+    reads = 0
     while words[place] < number:
-        looks += 1
-        if looks > _LOOKS:
+        reads += 1
+        if reads > _READS:
             check()
             time.sleep(1e-4)
 

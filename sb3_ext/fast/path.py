@@ -43,7 +43,7 @@ class CpuFastPath:
         self._told_why_not = False
 
     def __reduce__(self) -> tuple[type[CpuFastPath], tuple[()]]:
-        return CpuFastPath, ()  # a copy of the algorithm finds its own
+        return type(self), ()  # a copy of the algorithm finds its own policy
 
     def policy_of(self, algorithm: Any) -> FastPolicy | None:
         found = self._find(algorithm)

@@ -138,8 +138,9 @@ class PPOUpdate(ExtAlgorithm):
         backend = self._make_update(settings)
         try:
             result = self._run_epochs(backend)
+        # Ctrl-C too; what ended the update is more important than what happened to the critic's process then
         except BaseException:
-            with suppress(CriticProcessFailed):  # what ended the update is more important
+            with suppress(CriticProcessFailed):
                 backend.finish()
             raise
         backend.finish()

@@ -302,3 +302,4 @@ def test_a_trained_agent_can_be_pickled():
     model.env = model._logger = None
     copy = pickle.loads(pickle.dumps(model))
     assert all(th.equal(a, b) for a, b in zip(copy.policy.parameters(), model.policy.parameters(), strict=True))
+    assert copy.fast_policy is not None and copy.fast_policy is not model.fast_policy
