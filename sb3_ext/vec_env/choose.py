@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -20,7 +21,7 @@ import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
 from sb3_ext.common.repeated_comparison import wins_clearly
-from sb3_ext.vec_env.atari_config import native_atari_settings
+from sb3_ext.vec_env.atari_config import AtariSettings, native_atari_settings
 
 __all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "choose_processes"]
 
@@ -60,27 +61,13 @@ class EnvConfig(NamedTuple):
 def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | str | None:
     """Its native version; why there is none, if one could be expected; or ``None``."""
     if _is_plain_cartpole(config):
-        return VecEnvChoice(_make_cartpole(config, monitor_dir), "vectorised CartPole")
+        return VecEnvChoice(partial(_make_cartpole, config.env_kwargs, monitor_dir), "vectorised CartPole")
     if "ale_py" not in str(gym.spec(config.env_id).entry_point):
         return None
-    settings = native_atari_settings(
-        config.env_id,
-        config.env_kwargs,
-        config.env_wrapper,
-        config.frame_stack,
-        vec_env_wrapper=config.vec_env_wrapper,
-        normalize=config.normalize,
-        monitor_kwargs=config.monitor_kwargs,
-    )
+    settings = native_atari_settings(**config._asdict())
     if isinstance(settings, str):
         return settings
-
-    def make(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
-        from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
-
-        return NativeAtariVecEnv(settings, len(env_fns), monitor_dir=monitor_dir)
-
-    return VecEnvChoice(make, "native Atari", stacks_frames=True)
+    return VecEnvChoice(partial(_make_native_atari, settings, monitor_dir), "native Atari", stacks_frames=True)
 
 
 def _is_plain_cartpole(config: EnvConfig) -> bool:
@@ -89,13 +76,20 @@ def _is_plain_cartpole(config: EnvConfig) -> bool:
     return plain and not config.env_wrapper and not config.monitor_kwargs
 
 
-def _make_cartpole(config: EnvConfig, monitor_dir: str | None) -> Callable[..., VecEnv]:
-    def make(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
-        from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+def _make_cartpole(
+    env_kwargs: Mapping[str, Any], monitor_dir: str | None, env_fns: Sequence[Any], **kwargs: Any
+) -> VecEnv:
+    from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 
-        return CartPoleVecEnv(len(env_fns), monitor_dir=monitor_dir, **config.env_kwargs)
+    return CartPoleVecEnv(len(env_fns), monitor_dir=monitor_dir, **env_kwargs)
 
-    return make
+
+def _make_native_atari(
+    settings: AtariSettings, monitor_dir: str | None, env_fns: Sequence[Any], **kwargs: Any
+) -> VecEnv:
+    from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
+
+    return NativeAtariVecEnv(settings, len(env_fns), monitor_dir=monitor_dir)
 
 
 def choose_processes(requested: str, n_envs: int, make_env: Callable[[], gym.Env]) -> VecEnvChoice:

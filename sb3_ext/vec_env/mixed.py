@@ -1,4 +1,4 @@
-"""Vectorised environments whose members differ: several environments, or several configurations of one, at once.
+"""Vectorised environments whose members differ: several environments, or several configurations of one.
 
 ``DummyVecEnv``, ``SubprocVecEnv`` and ``MulticoreVecEnv`` take a function for each environment, so it is enough that
 the functions differ:
@@ -38,7 +38,7 @@ __all__ = [
     "read_members",
 ]
 
-#: SB3's logger cuts long names of metrics, and stops a training when two are the same then
+#: SB3's logger cuts long names of metrics, and stops a training if two become the same
 _LONGEST_NAME = 24
 
 
@@ -78,19 +78,11 @@ Members = Annotated[Items[Member], Field(min_length=1), AfterValidator(_complete
 
 
 class MixedOptions(Options):
-    """
-    :param members: environments that are trained in at once
-    """
-
     members: Members
 
 
 def read_members(raw: Any) -> tuple[Member, ...]:
-    """
-    :param raw: a list, as under ``members`` in a config
-    :raises TypeError: when keys are unknown
-    :raises ValueError: when values are not allowed
-    """
+    """:param raw: a list, as under ``members`` in a config"""
     return read_options(MixedOptions, {"members": raw}, "ext").members
 
 
@@ -98,8 +90,7 @@ class MemberEnv(gym.Wrapper, RecordConstructorArgs):
     """
     Reports the score and the length of each episode under the member's name.
 
-    :param env: an environment in a Monitor
-    :param name: the member's name
+    :param env: an environment with a Monitor
     """
 
     def __init__(self, env: gym.Env, name: str) -> None:
@@ -116,14 +107,7 @@ class MemberEnv(gym.Wrapper, RecordConstructorArgs):
 
 
 def members_of_envs(members: Sequence[Member], n_envs: int) -> list[Member]:
-    """
-    Share the environments out, each member's spread over all of them: those of other processes cost the same then.
-
-    :param members: the members
-    :param n_envs: number of environments
-    :return: one for each environment
-    :raises ValueError: when the number of environments does not go with the members
-    """
+    """The member of each environment. Members are spread evenly, so that processes have equal work."""
     counts = _counts(members, n_envs)
     places = [((turn + 0.5) / count, index) for index, count in enumerate(counts) for turn in range(count)]
     return [members[index] for _, index in sorted(places)]
@@ -133,31 +117,27 @@ def _counts(members: Sequence[Member], n_envs: int) -> list[int]:
     given = [member.count for member in members if member.count is not None]
     if given:
         if sum(given) != n_envs:
-            raise ValueError(f"members: their counts make {sum(given)} environments, and n_envs is {n_envs}.")
+            raise ValueError(f"members: their counts add up to {sum(given)} environments, but n_envs is {n_envs}.")
         return given
     if n_envs < len(members):
-        raise ValueError(f"members: there are {len(members)}, and n_envs is only {n_envs}: each needs an environment.")
-    # One for each, and the next always to the one that has the fewest for its weight
+        raise ValueError(f"members: there are {len(members)}, but n_envs is only {n_envs}: each needs an environment.")
+    # One for each, then always one for the member with the fewest for its weight
     counts = [1] * len(members)
     for _ in range(n_envs - len(members)):
-        poorest = min(range(len(members)), key=lambda index: (counts[index] + 1) / members[index].weight)
-        counts[poorest] += 1
+        index_of_fewest = min(range(len(members)), key=lambda index: (counts[index] + 1) / members[index].weight)
+        counts[index_of_fewest] += 1
     return counts
 
 
 def once_each(members: Sequence[Member]) -> tuple[Member, ...]:
-    """
-    :param members: the members
-    :return: the same with equal shares, for evaluation: the mean score is then the mean over the members
-    """
+    """The same members with equal shares, for evaluation: the mean score is the mean over the members."""
     return tuple(member.model_copy(update={"count": None, "weight": 1.0}) for member in members)
 
 
 def check_members(members: Sequence[Member], make_env: Callable[[], gym.Env]) -> None:
     """
-    :param members: the members
     :param make_env: makes the environment that they are variants of
-    :raises ValueError: when one can't be made or has other spaces
+    :raises ValueError: if one can't be made or has other spaces
     """
     base = make_env()
     try:
@@ -182,12 +162,12 @@ def member_fns(
     :param members: the members
     :param make_env: makes the environment that they are variants of
     :param n_envs: number of environments
-    :param env_wrapper: puts an environment into other wrappers, outside its Monitor
+    :param env_wrapper: adds other wrappers, outside Monitor
     :param seed: of the action spaces
     :param monitor_dir: folder for Monitor's files
     :param monitor_kwargs: arguments of Monitor
-    :return: functions that make the environments, each in its Monitor, as SB3's ``make_vec_env`` has them
-    :raises ValueError: when the members don't go with one another or with the number of environments
+    :return: functions that make the environments, each with a Monitor, as in SB3's ``make_vec_env``
+    :raises ValueError: if the members don't fit each other or the number of environments
     """
     shared_out = members_of_envs(members, n_envs)
     check_members(members, make_env)
@@ -201,11 +181,9 @@ def mixed(
     make_vec_env: Callable[..., VecEnv], members: Sequence[Member], make_env: Callable[[], gym.Env], **settings: Any
 ) -> Callable[..., VecEnv]:
     """
-    :param make_vec_env: a class of vectorised environments, or what makes one from functions
-    :param members: the members
-    :param make_env: makes the environment that they are variants of
+    :param make_vec_env: a class of vectorised environments, or a function that makes one
     :param settings: as for :func:`member_fns`
-    :return: the same for members, to be given to RL Zoo in its place: of the functions it gets, only the number counts
+    :return: makes them with these members. RL Zoo calls it with functions of its own, of which only the number counts
     """
 
     def make(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:

@@ -40,10 +40,10 @@ from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.run_folder import claim_folder
+from sb3_ext.zoo.samplers import read_trial
 from sb3_ext.zoo.seams import replace_in_rl_zoo
 from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8
 from sb3_ext.zoo.train_flags import typed_flags
-from sb3_ext.zoo.trials import read_trial
 from sb3_ext.zoo.upstream import hyperparams_folder
 
 __all__ = ["ExtExperimentManager", "patch_experiment_manager"]
@@ -83,7 +83,7 @@ class ExtExperimentManager(ExperimentManager):
             shutil.rmtree(self.save_path, ignore_errors=True)
 
     def _link_envs(self, model: Any) -> None:
-        """Tell wrappers what they want to know of the training, before their first episode."""
+        """Before the first episode."""
         evaluations = [callback.eval_env for callback in self.callbacks if isinstance(callback, EvalCallback)]
         for env in (model.env, *evaluations):
             link_to_training(env, getattr(model, "gamma", None))
@@ -102,19 +102,19 @@ class ExtExperimentManager(ExperimentManager):
         return hyperparams, saved_hyperparams
 
     def _preprocess_schedules(self, hyperparams: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        # Our algorithms read what is written, and take more kinds of schedules for more numbers
+        # Our algorithms read schedules themselves, more kinds of them and for more parameters
         return hyperparams if self._is_ours else super()._preprocess_schedules(hyperparams)
 
     def _preprocess_normalization(self, hyperparams: dict[str, Any]) -> dict[str, Any]:
         hyperparams = super()._preprocess_normalization(hyperparams)
         if self._is_ours and "gamma" in self.normalize_kwargs:
-            # VecNormalize wants one number: the discount that training starts with
+            # VecNormalize takes one number: the discount at the start of training
             gamma = parse_schedule("gamma", self.normalize_kwargs["gamma"])
             self.normalize_kwargs["gamma"] = gamma(1.0)
         return hyperparams
 
     def _maybe_normalize(self, env: VecEnv, eval_env: bool) -> VecEnv:
-        # RL Zoo would go on from a best model or a checkpoint with the statistics of the end of its training
+        # RL Zoo would continue a best model or a checkpoint with the statistics from the end of its training
         if self.continue_training and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
             print(f"Loading saved VecNormalize stats of {self.trained_agent}")
             return load_statistics(self.trained_agent, env, training=not eval_env)
@@ -122,8 +122,8 @@ class ExtExperimentManager(ExperimentManager):
 
     def create_log_folder(self) -> None:
         if self._is_ours and self.optimize_hyperparameters:
-            # A search trains no agent to keep: an empty run folder would be the one that `enjoy` takes for the latest.
-            # The folder above it is needed by a study's database.
+            # A search keeps no agent, and `enjoy` would take an empty run folder for the latest run. A study's database
+            # needs the folder above
             os.makedirs(self.log_path, exist_ok=True)
             return
         if self._uses_options:
@@ -136,7 +136,7 @@ class ExtExperimentManager(ExperimentManager):
         if not self._is_ours:
             super()._save_config(saved_hyperparams)
             return
-        # RL Zoo keeps the command line, and push_to_hub publishes it: --storage may have a password
+        # RL Zoo saves the command line, and push_to_hub publishes it: --storage may contain a password
         args = self.args
         masked = {
             name: mask_passwords(value) if isinstance(value, str) else value for name, value in vars(args).items()
@@ -151,7 +151,7 @@ class ExtExperimentManager(ExperimentManager):
     def create_callbacks(self) -> None:
         super().create_callbacks()
         if issubclass(ALGOS[self.algo], MaskablePPO):
-            # Without the masks, evaluation would play actions that are not possible
+            # Without masks, evaluation would play impossible actions
             self.callbacks = [masked(callback) for callback in self.callbacks]
         if self._uses_options and not self.optimize_hyperparameters:
             self.callbacks = build_callbacks(self.callbacks, self._options, self.verbose)
@@ -190,7 +190,7 @@ class ExtExperimentManager(ExperimentManager):
         self._is_saved = False
         signal = received_signal()
         if signal is not None:
-            # As shells have it: whoever started the training must not take it for complete
+            # As in shells: the training must not pass for complete
             sys.exit(128 + signal)
 
     def hyperparameters_optimization(self) -> None:
@@ -216,7 +216,7 @@ class ExtExperimentManager(ExperimentManager):
         if curriculum is not None:
             ours.append(curriculum.callback_entry(0 if self.optimize_hyperparameters else self.verbose))
         if self._uses_options and self.optimize_hyperparameters:
-            # Trials get only the callbacks that a section names
+            # Trials only get the callbacks of a section
             ours.append("sb3_ext.callbacks.TrainingProgress")
         if ours:
             callbacks = hyperparams.get("callback") or []
@@ -224,12 +224,12 @@ class ExtExperimentManager(ExperimentManager):
         self._env_config = {key: hyperparams.get(key) for key in ("env_wrapper", "vec_env_wrapper", "normalize")}
         results = super()._preprocess_hyperparams(hyperparams)
         if self._uses_options and self._eval_env_kwargs_args is None:
-            # RL Zoo takes only those of the command line, and evaluates in another task than the file's
+            # RL Zoo takes only those of the command line, and would evaluate in another task than the file's
             self.eval_env_kwargs = self.env_kwargs
         return results
 
     def create_envs(self, n_envs: int, eval_env: bool = False, no_log: bool = False) -> VecEnv:
-        # A search has no run folder to put Monitor's files into, see create_log_folder()
+        # A search has no run folder for Monitor's files, see create_log_folder()
         no_log = no_log or (self._is_ours and self.optimize_hyperparameters)
         if not self._uses_options:
             return super().create_envs(n_envs, eval_env, no_log)
@@ -259,7 +259,7 @@ class ExtExperimentManager(ExperimentManager):
         if not members:
             return n_envs
         if eval_env or n_envs != self.n_envs:
-            # Not for training: as many of each
+            # Not for training: equal shares
             members, n_envs = once_each(members), max(n_envs, len(members))
         self.vec_env_class = mixed(  # type: ignore[assignment]
             self.vec_env_class,
@@ -277,6 +277,8 @@ class ExtExperimentManager(ExperimentManager):
         return partial(gym.spec(self.env_name.gym_id).make, **env_kwargs)
 
     def _choose_vec_env(self, eval_env: bool, monitor_dir: str | None) -> VecEnvChoice:
+        # Other processes get these, and must not get this object
+        make_base, wrapper = self._env_maker(eval_env), self.env_wrapper
         config = EnvConfig(
             env_id=self.env_name.gym_id,
             env_kwargs=(self.eval_env_kwargs if eval_env else self.env_kwargs) or {},
@@ -284,14 +286,8 @@ class ExtExperimentManager(ExperimentManager):
             monitor_kwargs=self.monitor_kwargs,
             **self._env_config,
         )
-
-        wrapper = self.env_wrapper  # other processes get the function below, and must not get this object
-
-        def make_env() -> gym.Env:
-            env = gym.spec(config.env_id).make(**config.env_kwargs)
-            return env if wrapper is None else wrapper(env)
-
-        # As many as training has, for evaluation too: SB3 warns when its environments are of another kind
+        make_env = make_base if wrapper is None else lambda: wrapper(make_base())
+        # As many as for training, for evaluation too: SB3 warns if they are of different kinds
         return self._chooser.choose(config, self.n_envs, make_env, monitor_dir)
 
     def _set_threads(self, model: Any) -> None:
@@ -306,13 +302,11 @@ class ExtExperimentManager(ExperimentManager):
             print(f"Threads of torch: {chosen}{' (measured)' if measured else ''}")
 
     def _load_trial_zero(self) -> None:
-        """RL Zoo takes ``--trial-id 0`` for no trial at all, and would train with the defaults without a word."""
+        """RL Zoo takes ``--trial-id 0`` for no trial, and would silently train with the defaults."""
         if self.trial_id is None:
             return
         if not self.storage or not self.study_name:
-            raise ValueError(
-                f"--trial-id {self.trial_id} needs the --study-name and the --storage that it is a trial of."
-            )
+            raise ValueError(f"--trial-id {self.trial_id} needs --study-name and --storage.")
         if self.trial_id == 0:
             print("Loading trial 0 from Optuna study...")
             trial_hyperparams = self.load_trial(self.storage, self.study_name, self.trial_id)

@@ -1,7 +1,6 @@
-"""An ``ffmpeg`` program for RL Zoo's commands on machines that have none: the one that comes with moviepy.
+"""An ``ffmpeg`` program for RL Zoo's commands on machines without one: the one that comes with moviepy.
 
-That one can't write captions, which ``record_training`` asks for; run as a script, this module is that program without
-them.
+It can't write captions, which ``record_training`` asks for. Run as a script, this module is that program without them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["provide_ffmpeg", "without_captions"]
 
 
 def provide_ffmpeg() -> None:
-    """Where no ``ffmpeg`` is installed, put one at the end of this process's path."""
+    """If no ``ffmpeg`` is installed, add one to the end of this process's PATH."""
     if shutil.which("ffmpeg") is not None:
         return
     folder = Path(tempfile.mkdtemp(prefix="sb3-ext-ffmpeg-"))
@@ -32,15 +31,12 @@ def provide_ffmpeg() -> None:
 
 
 def without_captions(arguments: Sequence[str]) -> list[str]:
-    """
-    :param arguments: arguments of ``ffmpeg``
-    :return: the same without video filters that draw text
-    """
+    """Remove video filters that draw text."""
     kept: list[str] = []
     for argument in arguments:
         if argument.startswith("drawtext=") and kept[-1:] == ["-vf"]:
             kept.pop()
-            print("Videos get no captions: install ffmpeg for them (apt-get install ffmpeg)", file=sys.stderr)
+            print("No captions in videos: install ffmpeg for them (apt-get install ffmpeg)", file=sys.stderr)
         else:
             kept.append(argument)
     return kept

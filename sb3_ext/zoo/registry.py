@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALGORITHMS", "STOCK_EQUIVALENT", "register_algorithms"]
 
-#: ``--algo`` name: where its class is.
+#: Module and class by ``--algo`` name
 ALGORITHMS = {
     "a2c_ext": ("sb3_ext.a2c_ext", "A2CExt"),
     "ppo_ext": ("sb3_ext.ppo_ext", "PPOExt"),
@@ -19,7 +19,7 @@ ALGORITHMS = {
     "reinforce": ("sb3_ext.reinforce", "REINFORCE"),
 }
 
-#: Algorithms that train like a stock one unless told otherwise, and so can use its tuned hyperparameters.
+#: Algorithms that train like a stock one by default, and so can use its tuned hyperparameters
 STOCK_EQUIVALENT = {"a2c_ext": "a2c", "ppo_ext": "ppo", "ppo_lstm_ext": "ppo_lstm", "ppo_mask_ext": "ppo"}
 
 

@@ -1,4 +1,4 @@
-"""Gives each training a run folder of its own, also when several start at once."""
+"""Gives each training its own run folder, even if several start at once."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ __all__ = ["claim_folder"]
 
 def claim_folder(wanted: str, log_path: str, env_name: str) -> str:
     """
-    Make a new folder. RL Zoo chooses its number long before it makes it, and shares a folder that is there by then.
+    Make a new folder. RL Zoo chooses its number long before it makes it, and would share an existing one.
 
-    :param wanted: the folder that RL Zoo has chosen
-    :param log_path: the folder above it
-    :param env_name: what its name begins with
-    :return: that folder, or one with a higher number when another training has it
+    :param wanted: RL Zoo's choice
+    :return: that folder, or one with a higher number if another training has it
     """
     os.makedirs(log_path, exist_ok=True)
     first = get_latest_run_id(log_path, env_name) + 1
     numbered = (os.path.join(log_path, f"{env_name}_{number}") for number in itertools.count(first))
     for folder in itertools.chain([wanted], numbered):
         try:
-            os.mkdir(folder)  # which only one of them can
+            os.mkdir(folder)  # only one of them can
             return folder
         except FileExistsError:
             continue

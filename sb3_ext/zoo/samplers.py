@@ -1,7 +1,8 @@
-"""Optuna search spaces for RL Zoo's ``-optimize``, and the way back from a trial's parameters for ``--trial-id``."""
+"""Optuna: search spaces for RL Zoo's ``-optimize``, and reading a trial for ``--trial-id``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import optuna
@@ -13,11 +14,12 @@ from rl_zoo3.hyperparams_opt import (
     sample_ppo_params,
 )
 
-__all__ = ["register_samplers"]
+from sb3_ext.common.clean_text import mask_passwords
+
+__all__ = ["read_trial", "register_samplers"]
 
 
 def register_samplers() -> None:
-    """Add our samplers and converters to RL Zoo's dicts."""
     HYPERPARAMS_SAMPLER.update(a2c_ext=sample_a2c_params, reinforce=sample_reinforce_params)
     HYPERPARAMS_CONVERTER.update(a2c_ext=convert_onpolicy_params, reinforce=convert_reinforce_params)
     for algo in ("ppo_ext", "ppo_lstm_ext"):
@@ -31,16 +33,12 @@ def sample_ppo_ext_params(
     """RL Zoo's space for PPO, and whether and where to stop an update early."""
     hyperparams: dict[str, Any] = sample_ppo_params(trial, n_actions, n_envs, additional_args)
     kl_stop = trial.suggest_categorical("kl_stop", [False, True])
-    # Sampled in either case, so that the multivariate sampler sees one fixed space
+    # Always sampled, so that the multivariate sampler sees one fixed space
     target_kl = trial.suggest_float("target_kl", 0.003, 0.1, log=True)
     return {**hyperparams, **_convert_kl_params(kl_stop, target_kl)}
 
 
 def convert_ppo_ext_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
-    """
-    :param sampled_params: a trial's parameters
-    :return: the hyperparameters of PPOExt that they stand for
-    """
     of_ppo = {name: value for name, value in sampled_params.items() if name not in ("kl_stop", "target_kl")}
     kl_params = _convert_kl_params(sampled_params["kl_stop"], sampled_params["target_kl"])
     return {**convert_onpolicy_params(of_ppo), **kl_params}
@@ -53,7 +51,6 @@ def _convert_kl_params(kl_stop: bool, target_kl: float) -> dict[str, Any]:
 def sample_reinforce_params(
     trial: optuna.Trial, n_actions: int, n_envs: int, additional_args: dict[str, Any]
 ) -> dict[str, Any]:
-    """Search space for REINFORCE."""
     return convert_reinforce_params(
         {
             "n_steps_pow": trial.suggest_int("n_steps_pow", 4, 10),
@@ -72,11 +69,32 @@ def sample_reinforce_params(
 
 
 def convert_reinforce_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
-    """
-    :param sampled_params: a trial's parameters
-    :return: the hyperparameters of REINFORCE that they stand for
-    """
     # RL Zoo's converter wants a GAE parameter, which REINFORCE doesn't have
     hyperparams: dict[str, Any] = convert_onpolicy_params({**sampled_params, "one_minus_gae_lambda": 0.0})
     del hyperparams["gae_lambda"]
     return hyperparams
+
+
+def read_trial(
+    load: Callable[..., dict[str, Any]], algo: str, storage: str, study_name: str, trial_id: int | None, convert: bool
+) -> dict[str, Any]:
+    """
+    The parameters of a trial, with errors that say what is missing.
+
+    :param load: RL Zoo's ``ExperimentManager.load_trial``
+    :param convert: return hyperparameters instead
+    """
+    where = f"study {study_name!r} in {mask_passwords(storage)}"
+    try:
+        params = load(storage, study_name, trial_id, convert=False)
+    except KeyError:
+        raise ValueError(f"There is no {where}: see --study-name and --storage.") from None
+    except IndexError:
+        raise ValueError(f"There is no trial {trial_id} in the {where}: trials count from 0.") from None
+    try:
+        return HYPERPARAMS_CONVERTER[algo](params) if convert else params
+    except KeyError as error:
+        raise ValueError(
+            f"Trial {trial_id} of the {where} has no {error}: it was made for another algorithm than {algo}, "
+            "or it failed before its parameters were chosen."
+        ) from None

@@ -90,8 +90,8 @@ def test_a_rare_member_stands_in_the_middle_of_the_others():
 @pytest.mark.parametrize(
     ("members", "n_envs", "said"),
     [
-        ([{}, {"name": "b"}], 1, "there are 2, and n_envs is only 1"),
-        ([{"count": 2}, {"count": 2, "name": "b"}], 3, "counts make 4 environments, and n_envs is 3"),
+        ([{}, {"name": "b"}], 1, "there are 2, but n_envs is only 1"),
+        ([{"count": 2}, {"count": 2, "name": "b"}], 3, "counts add up to 4 environments, but n_envs is 3"),
     ],
 )
 def test_too_few_environments_are_told(members, n_envs, said):

@@ -36,7 +36,7 @@ def test_one_that_is_installed_is_used(folder):
 
 def test_only_filters_that_draw_text_are_left_out(capsys):
     assert without_captions(["-i", "a.mp4", "-vf", "drawtext=text=Hi", "b.mp4"]) == ["-i", "a.mp4", "b.mp4"]
-    assert "no captions: install ffmpeg" in capsys.readouterr().err
+    assert "No captions in videos: install ffmpeg" in capsys.readouterr().err
     for others in (["-vf", "scale=2"], ["drawtext=x"]):
         assert without_captions(others) == others
     assert capsys.readouterr().err == ""

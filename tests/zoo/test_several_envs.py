@@ -73,7 +73,7 @@ def test_each_member_has_its_score_and_is_evaluated(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"curriculum": {"stages": []}}, "at least one stage"),
+        ({"curriculum": {"stages": []}}, "must not be empty"),
         ({"members": [{"nam": "a"}]}, "did you mean 'name'"),
     ],
 )

@@ -73,5 +73,5 @@ def test_a_trials_parameters_give_its_hyperparameters_again(algo):
 
 
 def test_a_trial_needs_its_study():
-    with pytest.raises(ValueError, match="--trial-id 3 needs the --study-name and the --storage"):
+    with pytest.raises(ValueError, match="--trial-id 3 needs --study-name and --storage"):
         read(None, None, 3)
