@@ -1,4 +1,4 @@
-"""Alerts: rules look at every row of metrics, and say what is wrong and what to tune."""
+"""Alerts: rules check every row of metrics, and say what is wrong and what to tune."""
 
 from sb3_ext.callbacks.alerts.callback import Alerts
 

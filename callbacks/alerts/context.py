@@ -1,4 +1,4 @@
-"""What rules of alerts look at: a row of metrics, what came before it, and what is known about the run."""
+"""What a rule can see: a row of metrics, earlier rows, and facts about the run."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from sb3_ext.callbacks.alerts.nonfinite import Fault
+from sb3_ext.callbacks.alerts.nonfinite import NonFinite
 from sb3_ext.callbacks.alerts.score import Score
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.metrics.bounds import hard_bounds
 
-__all__ = ["Look", "RuleFacts", "facts_of"]
+__all__ = ["RuleContext", "RuleFacts", "facts_of"]
 
-#: Values of each metric that are kept from the start of a training, for rules that ask how it was then
+#: Number of early values to keep for each metric
 _EARLY = 10
-#: A policy is deterministic below this share of the largest possible entropy, or of the deviations at the start
+#: A policy is deterministic below this fraction of the maximum entropy, or of the initial standard deviation
 _DETERMINISTIC = 0.05
 
 
 @dataclass(frozen=True)
 class RuleFacts:
     """
-    What is known of a run before it starts.
+    What is known about a run before it starts.
 
-    :param algorithms: names of the algorithm, its base classes and its kind in small letters, such as ``ppo``,
-        ``reinforce``, ``on_policy``
-    :param n_envs: environments side by side
+    :param algorithms: the algorithm, its base classes and its kind in lower case, such as ``ppo``, ``reinforce``,
+        ``on_policy``
+    :param n_envs: number of environments
     :param start: timesteps at the start
     :param total: timesteps at the end
-    :param max_entropy: of a policy on discrete actions, in nats; ``None`` for continuous ones
-    :param action_dims: numbers that an action has
-    :param threshold: the score from which on the environment is solved
-    :param max_episode_steps: of an episode, where there is a limit
-    :param sees_raw_observations: whether the policy gets vectors that nothing normalises
-    :param options: hyperparameters of the algorithm that rules ask for
-    :param bounds_of: gives the values that a metric can't be below or above
+    :param max_entropy: of a policy with discrete actions, in nats; ``None`` for continuous ones
+    :param action_dims: dimensions of an action
+    :param threshold: score at which the environment counts as solved
+    :param max_episode_steps: the time limit, if there is one
+    :param sees_raw_observations: the policy gets vectors that are not normalised
+    :param options: hyperparameters that rules use
+    :param bounds_of: hard bounds of a metric
     """
 
     algorithms: frozenset[str] = frozenset()
@@ -57,20 +57,13 @@ class RuleFacts:
     bounds_of: Callable[[str], tuple[float, float]] = lambda name: (-math.inf, math.inf)
 
     def progress(self, step: int) -> float:
-        """
-        :param step: timesteps
-        :return: share of the training that is over
-        """
+        """Fraction of the training that is done."""
         length = self.total - self.start
         return min(max((step - self.start) / length, 0.0), 1.0) if length > 0 else 1.0
 
 
-class Look:
-    """
-    What a rule sees of a row.
-
-    :param facts: about the run
-    """
+class RuleContext:
+    """What a rule sees of a row."""
 
     def __init__(self, facts: RuleFacts) -> None:
         self.facts = facts
@@ -79,23 +72,19 @@ class Look:
         self.progress = 0.0
         #: Numbers of this row
         self.row: Mapping[str, float] = {}
-        #: The latest number of each metric, from this row or an earlier one
+        #: The latest value of each metric
         self.known: dict[str, float] = {}
-        #: What was found to be NaN or infinite beside the row
-        self.faults: list[Fault] = []
+        #: What was NaN or infinite outside the row
+        self.faults: list[NonFinite] = []
         # Set for each rule
         self.metric = ""
         self.value = math.nan
         self.memory: dict[str, Any] = {}
         self._early: dict[str, list[float]] = {}
-        #: Metrics of which there are enough early values
+        #: Metrics with enough early values
         self._settled: set[str] = set()
 
     def enter(self, step: int, row: Mapping[str, float]) -> None:
-        """
-        :param step: timesteps
-        :param row: its numbers
-        """
         self.step, self.row = step, row
         self.progress = self.facts.progress(step)
         self.known.update(row)
@@ -110,36 +99,27 @@ class Look:
             self.score.add(score, self.progress)
 
     def early(self, name: str) -> list[float]:
-        """
-        :param name: a metric
-        :return: its values in the first rows that had it, ten at most
-        """
+        """The first values of a metric, at most ten."""
         return self._early.get(name, [])
 
     def share_of_start(self, name: str) -> float:
-        """
-        :param name: a metric that is positive at the start
-        :return: its latest value over its first one; 1 where there is none
-        """
+        """The latest value of a metric divided by its first one; 1 if there is none."""
         early = self.early(name)
         return self.known[name] / early[0] if early and early[0] > 0 else 1.0
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether the policy hardly tries anything any more: then updates are small whatever the learning rate is."""
+        """Then updates are small, whatever the learning rate."""
         randomness = self.randomness
         return randomness is not None and randomness < _DETERMINISTIC
 
     @property
     def learns_slowly_on_purpose(self) -> bool:
-        """Whether a schedule has brought the learning rate down to where small updates are meant."""
+        """A schedule has lowered the learning rate, so small updates are intended."""
         return self.share_of_start("train/learning_rate") < 0.2
 
     def is_doing_well(self, patience: float) -> bool:
-        """
-        :param patience: share of the training
-        :return: whether the task is solved, or the score has improved within that share, or rises
-        """
+        """Whether the task is solved, or the score has improved within ``patience`` of the training, or rises."""
         score = self.score
         has_improved = score.learned and self.progress - score.improved_at < patience
         return score.solved or has_improved or score.rises(patience)
@@ -147,8 +127,8 @@ class Look:
     @property
     def randomness(self) -> float | None:
         """
-        How random the policy still is: for discrete actions the share of the largest possible entropy; for continuous
-        ones, and where actions are masked, compared with the start, as a factor of the standard deviation.
+        For discrete actions, the entropy as a fraction of its maximum. For continuous or masked actions, relative to
+        the start, as a factor of the standard deviation.
         """
         name = "policy/entropy" if "policy/entropy" in self.known else "train/entropy_loss"
         sign = 1.0 if name == "policy/entropy" else -1.0
@@ -162,10 +142,6 @@ class Look:
 
 
 def facts_of(model: BaseAlgorithm, threshold: float | None) -> RuleFacts:
-    """
-    :param model: at the start of its training
-    :param threshold: the score from which on the environment is solved, if it is known
-    """
     names = {cls.__name__.lower() for cls in type(model).__mro__}
     kinds = {"on_policy": isinstance(model, OnPolicyAlgorithm), "off_policy": isinstance(model, OffPolicyAlgorithm)}
     names |= {kind for kind, applies in kinds.items() if applies}

@@ -1,4 +1,4 @@
-"""Judges rows of metrics by rules, and counts what they find."""
+"""Checks rows of metrics with rules, and counts what they find."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sb3_ext.callbacks.alerts.context import Look, RuleFacts
+from sb3_ext.callbacks.alerts.context import RuleContext, RuleFacts
 from sb3_ext.callbacks.alerts.rule import ActiveRule, Finding, Rule
 from sb3_ext.runs.guard import Guard
 
-__all__ = ["Alert", "Judge", "Tally", "Window"]
+__all__ = ["Alert", "FiringWindow", "RuleCounts", "RuleEngine"]
 
-#: Rows that a window looks at, at most
+#: Maximum number of rows in a window
 _MAX_ROWS = 2048
 
 
-class Window:
+class FiringWindow:
     """
-    The latest verdicts on rows.
+    The latest verdicts of a rule.
 
-    :param rows: how many are looked at, at least
-    :param span: share of the training that they cover, at least
-    :param share: share of them that must be bad
+    :param rows: minimum number of rows
+    :param span: minimum fraction of the training that they cover
+    :param share: fraction of them that must be bad
     """
 
     def __init__(self, rows: int = 1, span: float = 0.0, share: float = 1.0) -> None:
@@ -34,17 +34,13 @@ class Window:
         self._started: float | None = None
 
     def add(self, progress: float, is_bad: bool) -> bool:
-        """
-        :param progress: share of the training that is over
-        :param is_bad: the verdict on a row
-        :return: whether this one is bad, and enough of those before it are
-        """
+        """Add the verdict on a row. Returns whether it is bad, and enough of the previous ones are."""
         if self._started is None:
             self._started = progress
         verdicts = self._verdicts
         verdicts.append((progress, is_bad))
         self._n_bad += is_bad
-        # Two rows may be of the same step
+        # Two rows can have the same step
         oldest = progress - self._span if self._span > 0 else math.inf
         while len(verdicts) > _MAX_ROWS or (len(verdicts) > self._rows and verdicts[0][0] < oldest):
             self._n_bad -= verdicts.popleft()[1]
@@ -55,10 +51,10 @@ class Window:
 @dataclass(frozen=True)
 class Alert:
     """
-    A rule that fired at a row.
+    A rule that fired in a row.
 
     :param id: of the rule
-    :param metric: that it is shown at
+    :param metric: where it is shown
     :param title: what is wrong, in a few words
     :param text: what is wrong, with numbers
     :param advice: what to tune
@@ -74,19 +70,19 @@ class Alert:
 
 
 @dataclass
-class Tally:
+class RuleCounts:
     """
     How often a rule fired.
 
-    :param judged: rows that it was judged at
-    :param fired: rows that it fired at
-    :param first_step: timesteps when it fired first
-    :param last_step: timesteps when it fired last
-    :param metric: that it was shown at last
-    :param advice: that was given last
+    :param checked: rows in which it was checked
+    :param fired: rows in which it fired
+    :param first_step: timesteps when it first fired
+    :param last_step: timesteps when it last fired
+    :param metric: where it was last shown
+    :param advice: last advice
     """
 
-    judged: int = 0
+    checked: int = 0
     fired: int = 0
     first_step: int = 0
     last_step: int = 0
@@ -94,28 +90,24 @@ class Tally:
     advice: str = ""
 
 
-class _Case:
-    """
-    A rule with what it remembers of a training.
+class _RuleState:
+    """A rule and its memory of a training."""
 
-    :param active: the rule
-    """
-
-    __slots__ = ("active", "memory", "metrics", "tally", "window")
+    __slots__ = ("active", "counts", "memory", "metrics", "window")
 
     def __init__(self, active: ActiveRule) -> None:
         numbers = active.numbers
         self.active, self.metrics = active, active.rule.metrics
-        self.window = Window(numbers.window, numbers.span, numbers.share)
+        self.window = FiringWindow(numbers.window, numbers.span, numbers.share)
         self.memory: dict[str, Any] = {}
-        self.tally = Tally(advice=active.advice)
+        self.counts = RuleCounts(advice=active.advice)
 
 
-class Judge:
+class RuleEngine:
     """
-    :param rules: by which it judges
+    :param rules: rules to check
     :param facts: about the run
-    :param changes: numbers that the user wants, by id of the rule
+    :param changes: the user's numbers, by id of the rule
     """
 
     def __init__(
@@ -126,62 +118,58 @@ class Judge:
     ) -> None:
         changes = changes or {}
         applying = (rule for rule in rules if rule.applies_to(facts.algorithms))
-        self._cases = [_Case(rule.for_run(facts.algorithms, changes.get(rule.id, {}))) for rule in applying]
-        self.tallies = {case.active.rule.id: case.tally for case in self._cases}
-        self.look = Look(facts)
+        self._states = [_RuleState(rule.for_run(facts.algorithms, changes.get(rule.id, {}))) for rule in applying]
+        self.counts = {state.active.rule.id: state.counts for state in self._states}
+        self.context = RuleContext(facts)
         self._guard = Guard("Alert")
-        #: Ids of the rules that the last row was judged by
-        self.judged: list[str] = []
+        #: Ids of the rules checked in the last row
+        self.checked: list[str] = []
 
     @property
     def active(self) -> list[ActiveRule]:
-        """The rules that apply to the run, with its numbers and advice."""
-        return [case.active for case in self._cases]
+        """The rules that apply to the run, with their numbers and advice."""
+        return [state.active for state in self._states]
 
-    def judge(self, step: int, row: Mapping[str, float]) -> list[Alert]:
-        """
-        :param step: timesteps
-        :param row: numbers by name
-        :return: what the rules have to say
-        """
-        look = self.look
-        look.enter(step, row)
-        self.judged = []
+    def check(self, step: int, row: Mapping[str, float]) -> list[Alert]:
+        """Check a row, and return the alerts that fired."""
+        context = self.context
+        context.enter(step, row)
+        self.checked = []
         alerts = []
-        for case in self._cases:
+        for state in self._states:
             metric = ""
-            for metric in case.metrics:
+            for metric in state.metrics:
                 if metric in row:
                     break
             else:
-                if case.metrics:
+                if state.metrics:
                     continue
-            if metric and (look.faults or row[metric] != row[metric]):
-                continue  # there is nothing to be said of NaN, but that it is there
-            alert = self._apply(case, metric)
+            if metric and (context.faults or row[metric] != row[metric]):
+                continue  # NaN is reported by its own rule
+            alert = self._apply(state, metric)
             if alert is not None:
                 alerts.append(alert)
         return alerts
 
-    def _apply(self, case: _Case, metric: str) -> Alert | None:
-        look, active, tally = self.look, case.active, case.tally
+    def _apply(self, state: _RuleState, metric: str) -> Alert | None:
+        context, active, counts = self.context, state.active, state.counts
         rule, numbers = active.rule, active.numbers
-        if not numbers.after <= look.progress <= numbers.until:
+        if not numbers.after <= context.progress <= numbers.until:
             return None
-        look.metric, look.memory = metric, case.memory
+        context.metric, context.memory = metric, state.memory
         if metric:
-            look.value = look.row[metric]
-        verdict = self._guard.run(rule.id, rule.check, look, numbers)
+            context.value = context.row[metric]
+        verdict = self._guard.run(rule.id, rule.check, context, numbers)
         if verdict is None:
             return None
-        tally.judged += 1
-        self.judged.append(rule.id)
-        is_bad = bool(verdict) and tally.judged > numbers.warmup
-        if not case.window.add(look.progress, is_bad):
+        counts.checked += 1
+        self.checked.append(rule.id)
+        is_bad = bool(verdict) and counts.checked > numbers.warmup
+        if not state.window.add(context.progress, is_bad):
             return None
-        found = verdict if isinstance(verdict, Finding) else Finding(metric, f"{metric} is {look.value:.4g}")
-        if tally.fired == 0:
-            tally.first_step = look.step
-        tally.fired += 1
-        tally.last_step, tally.metric, tally.advice = look.step, found.metric, found.advice or active.advice
-        return Alert(rule.id, found.metric, rule.title, found.text, tally.advice, rule.severity)
+        found = verdict if isinstance(verdict, Finding) else Finding(metric, f"{metric} is {context.value:.4g}")
+        if counts.fired == 0:
+            counts.first_step = context.step
+        counts.fired += 1
+        counts.last_step, counts.metric, counts.advice = context.step, found.metric, found.advice or active.advice
+        return Alert(rule.id, found.metric, rule.title, found.text, counts.advice, rule.severity)

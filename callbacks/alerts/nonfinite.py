@@ -1,4 +1,4 @@
-"""Finds NaN and Inf where they begin: in a policy's parameters, in observations and in rewards."""
+"""Finds NaN and infinity where they begin: in the policy's parameters, in observations and in rewards."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sb3_ext.callbacks.metrics.network_statistics import asking
 from sb3_ext.common.updates import split_parameters
 
 __all__ = [
-    "Fault",
-    "StepWatch",
+    "NonFinite",
+    "ParameterWatch",
     "TrainingDiverged",
     "broken_observations",
     "broken_rewards",
@@ -26,7 +26,7 @@ __all__ = [
     "is_finite",
 ]
 
-#: Norm of all parameters beyond which they may be finite and what the policy puts out not. Usual ones are below 1000
+#: Norm of all parameters above which the policy's output can overflow; it is usually below 1000
 _HUGE = 1e4
 _FROM_ENV = (
     "They come from the environment, so no hyperparameter helps. Check what step() and the wrappers compute "
@@ -35,43 +35,35 @@ _FROM_ENV = (
 
 
 class TrainingDiverged(FloatingPointError):
-    """The policy, its observations or its rewards are not finite any more: there is nothing left to train."""
+    """The policy, its observations or its rewards are no longer finite, so there is nothing left to train."""
 
 
 def is_finite(array: np.ndarray) -> bool:
-    """
-    :param array: of any type
-    :return: whether all its numbers are finite
-    """
     if array.dtype.kind != "f":
         return True
     flat = array.ravel()
-    # A dot product is several times faster than np.isfinite on small arrays; it may overflow, hence the second look
+    # On small arrays, a dot product is several times faster than np.isfinite, but it can overflow
     return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
-class Fault(NamedTuple):
+class NonFinite(NamedTuple):
     """
     Something that is not finite.
 
     :param what: in words
-    :param metric: that it is shown at
-    :param advice: what to do about it; empty: what the rule says
+    :param metric: where it is shown
+    :param advice: default: the rule's
     """
 
     what: str
-    metric: str = "train/loss"  # there is no metric of parameters
+    metric: str = "train/loss"  # parameters have no metric
     advice: str = ""
 
 
-def broken_observations(observations: Any) -> list[Fault]:
-    """
-    :param observations: of all environments, or by key
-    :return: what of it is not finite
-    """
+def broken_observations(observations: Any) -> list[NonFinite]:
     parts = observations if isinstance(observations, Mapping) else {None: observations}
     return [
-        Fault(
+        NonFinite(
             f"{'observations' if key is None else f'the observation {key!r}'}{_which(part)}", "env/obs_mean", _FROM_ENV
         )
         for key, part in parts.items()
@@ -79,42 +71,29 @@ def broken_observations(observations: Any) -> list[Fault]:
     ]
 
 
-def broken_rewards(rewards: np.ndarray, n_envs: int) -> list[Fault]:
-    """
-    :param rewards: of one step or of many, the last axis is that of the environments; or of episodes in a row
-    :param n_envs: number of environments
-    :return: what of it is not finite
-    """
+def broken_rewards(rewards: np.ndarray, n_envs: int) -> list[NonFinite]:
+    """``rewards`` has the environments on its last axis, or is a flat array of episodes."""
     if is_finite(rewards):
         return []
     which = _which(np.atleast_2d(rewards).T) if rewards.shape[-1] == n_envs else ""
-    return [Fault(f"rewards{which}", "env/reward_mean", _FROM_ENV)]
+    return [NonFinite(f"rewards{which}", "env/reward_mean", _FROM_ENV)]
 
 
 def _which(numbers: np.ndarray) -> str:
-    """
-    :param numbers: a row for each environment
-    """
+    """The environments whose row in ``numbers`` is not finite."""
     broken = [str(index) for index, row in enumerate(numbers) if not np.isfinite(row).all()]
     return f" of environment{'s' if len(broken) > 1 else ''} {', '.join(broken)}"
 
 
 def has_broken_losses(values: Mapping[str, Any]) -> bool:
-    """
-    :param values: what a logger has recorded
-    :return: whether a number of the update is NaN or infinite
-    """
+    """Whether a recorded number of the update is not finite."""
     for name, value in values.items():
         if type(value) is float and not math.isfinite(value) and name.startswith("train/"):
             return True
     return False
 
 
-def find_broken_parameters(model: BaseAlgorithm) -> list[Fault]:
-    """
-    :param model: that is training
-    :return: what of its policy is not finite
-    """
+def find_broken_parameters(model: BaseAlgorithm) -> list[NonFinite]:
     parameters = list(model.policy.parameters())
     if not parameters:
         return []
@@ -124,12 +103,12 @@ def find_broken_parameters(model: BaseAlgorithm) -> list[Fault]:
     broken = [name for name, value in model.policy.named_parameters() if not bool(th.isfinite(value).all())]
     if broken:
         more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
-        return [Fault(f"the policy's parameters ({broken[0]}{more})")]
-    return [Fault("the policy's output")] if _puts_out_nan(model) else []
+        return [NonFinite(f"the policy's parameters ({broken[0]}{more})")]
+    return [NonFinite("the policy's output")] if _puts_out_nan(model) else []
 
 
 def _puts_out_nan(model: BaseAlgorithm) -> bool:
-    """Ask the policy about the latest observations, as the next step will. Draws no random numbers."""
+    """Evaluate the policy on the latest observations, as the next step will. Draws no random numbers."""
     policy: Any = model.policy
     if not isinstance(model, OnPolicyAlgorithm) or hasattr(policy, "lstm_actor") or model._last_obs is None:
         return False
@@ -138,23 +117,23 @@ def _puts_out_nan(model: BaseAlgorithm) -> bool:
         try:
             policy.get_distribution(observations)
         except ValueError:
-            return True  # torch checks what a distribution is made of
+            return True  # torch checks the parameters of a distribution
         return not bool(th.isfinite(policy.predict_values(observations)).all())
 
 
-class StepWatch:
+class ParameterWatch:
     """
-    Looks at one small parameter, also after each step of an optimizer: an update makes many of them, and torch asserts
-    in the one after that which broke the policy. Where gradients are clipped together, NaN in one is NaN in all.
+    Checks one small parameter after each optimizer step: an update makes many steps, and torch fails in the one after
+    the policy broke. If gradients are clipped together, NaN in one is NaN in all.
 
-    :param model: that is training
-    :param suspect: is called when that parameter is not finite, or huge
+    :param model: the model in training
+    :param suspect: called if the parameter is huge or not finite
     """
 
     def __init__(self, model: BaseAlgorithm, suspect: Callable[[], None]) -> None:
         self._suspect = suspect
         self._watched = list(_small_parameters(model))
-        # On a GPU, to ask for a number is to wait for all that is under way
+        # On a GPU, reading a number waits for all pending work
         steps_too = model.device.type == "cpu"
         self._hooks = [self._watch(*watched) for watched in self._watched] if steps_too else []
 
@@ -165,20 +144,20 @@ class StepWatch:
         if not -_HUGE < float(parameter.detach().sum()) < _HUGE:
             self._suspect()
 
-    def look(self) -> None:
-        """Now, whatever has changed the parameters: not all updates are made by these optimizers."""
+    def check(self) -> None:
+        """Check now, because not all updates go through these optimizers."""
         for _, parameter in self._watched:
             self._look_at(parameter)
 
     def close(self) -> None:
-        """Leave the optimizers as they were."""
+        """Remove the hooks."""
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
 
 
 def _small_parameters(model: BaseAlgorithm) -> Iterator[tuple[th.optim.Optimizer, th.Tensor]]:
-    """Of each optimizer; that of an actor-critic policy has one of the actor, since values may well be large."""
+    """One per optimizer; from the actor of an actor-critic policy, since values can be large."""
     policy = model.policy
     if isinstance(model, OnPolicyAlgorithm):
         actor, _ = split_parameters(policy)

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 from sb3_ext.callbacks.alerts.rule import Rule, Severity
 from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.base import ScoreOptions
@@ -73,10 +73,10 @@ class AddedRule(RuleNumbers):
         return Rule(rule_id, (self.metric,), f"{self.metric} is {limits}", self.advice, _beyond, numbers, self.severity)
 
 
-def _beyond(look: Look, n: SimpleNamespace) -> bool | None:
-    if math.isnan(look.value):
+def _beyond(context: RuleContext, params: SimpleNamespace) -> bool | None:
+    if math.isnan(context.value):
         return None
-    return look.value > getattr(n, "above", math.inf) or look.value < getattr(n, "below", -math.inf)
+    return context.value > getattr(params, "above", math.inf) or context.value < getattr(params, "below", -math.inf)
 
 
 class AlertsOptions(ScoreOptions):

@@ -1,4 +1,4 @@
-"""What a rule of alerts is: what it looks at, when it fires, and what to tune then."""
+"""What a rule is: its metrics, when it fires, and what to tune."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Literal, NamedTuple
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 
 __all__ = ["COMMON_NUMBERS", "ActiveRule", "Check", "Finding", "Rule", "Severity", "Variant"]
 
-#: How bad it is: the run is broken, it probably goes wrong, it could go better
+#: The run is broken, it probably goes wrong, it could be better
 Severity = Literal["error", "warning", "hint"]
 
-#: Numbers that every rule has, with what they are when it says nothing else: how many rows are looked at, the share of
-#: them that must be bad, the share of the training that they must cover, rows at the start that don't count, and the
-#: part of the training in which the rule is judged
+#: Numbers of every rule and their defaults: rows to look at, fraction of them that must be bad, fraction of the
+#: training that they must cover, rows to ignore at the start, and the part of the training in which it is checked
 COMMON_NUMBERS: Mapping[str, float] = {
     "window": 1,
     "share": 1.0,
@@ -29,11 +28,11 @@ COMMON_NUMBERS: Mapping[str, float] = {
 
 class Finding(NamedTuple):
     """
-    What a rule found that looks at many metrics.
+    What a rule with several metrics found.
 
     :param metric: where
     :param text: what
-    :param advice: what to tune, where that is not what the rule says
+    :param advice: default: the rule's
     """
 
     metric: str
@@ -41,18 +40,17 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-#: Is given what there is to see and the rule's numbers. Says whether the row is bad, or ``None`` where that can't be
-#: judged
-Check = Callable[[Look, SimpleNamespace], bool | Finding | None]
+#: Gets the context and the rule's numbers, and returns whether the row is bad; ``None`` if that can't be said
+Check = Callable[[RuleContext, SimpleNamespace], bool | Finding | None]
 
 
 @dataclass(frozen=True)
 class Variant:
     """
-    What is different for an algorithm.
+    What differs for an algorithm.
 
-    :param advice: what to tune; empty: as for the others
-    :param numbers: those of the rule that differ
+    :param advice: default: the rule's
+    :param numbers: those that differ
     """
 
     advice: str = ""
@@ -62,16 +60,15 @@ class Variant:
 @dataclass(frozen=True)
 class Rule:
     """
-    :param id: its name in ``alert/<id>``
-    :param metrics: it is judged at rows that have one of these, and shown at the first that the row has; none: at all
-        rows
+    :param id: as in ``alert/<id>``
+    :param metrics: the rule is checked in rows with one of these, and shown at the first one; empty: in all rows
     :param title: what is wrong, in a few words
     :param advice: what to tune
     :param check: says whether a row is bad
-    :param numbers: its thresholds, and what of :data:`COMMON_NUMBERS` is different
-    :param severity: one of :data:`Severity`
-    :param algorithms: only for these, see ``RuleFacts.algorithms``; none: for all
-    :param variants: what is different for some algorithms; the first that fits is taken
+    :param numbers: its thresholds, and changes of :data:`COMMON_NUMBERS`
+    :param severity: how bad it is
+    :param algorithms: only for these, see ``RuleFacts.algorithms``; empty: for all
+    :param variants: what differs for some algorithms; the first match counts
     """
 
     id: str
@@ -86,20 +83,13 @@ class Rule:
 
     @property
     def all_numbers(self) -> dict[str, float]:
-        """Those that it can be tightened with, and their defaults."""
+        """All numbers that can be set, with their defaults."""
         return {**COMMON_NUMBERS, **self.numbers}
 
     def applies_to(self, algorithms: Collection[str]) -> bool:
-        """
-        :param algorithms: of the run
-        """
         return not self.algorithms or any(name in algorithms for name in self.algorithms)
 
     def for_run(self, algorithms: Collection[str], changes: Mapping[str, float]) -> ActiveRule:
-        """
-        :param algorithms: of the run
-        :param changes: numbers that the user wants
-        """
         variant = next((found for name, found in self.variants.items() if name in algorithms), Variant())
         numbers = {**self.all_numbers, **variant.numbers, **changes}
         return ActiveRule(self, SimpleNamespace(**numbers), variant.advice or self.advice)
@@ -107,13 +97,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class ActiveRule:
-    """
-    A rule as it is for one run.
-
-    :param rule: the rule
-    :param numbers: its numbers
-    :param advice: what to tune
-    """
+    """A rule with its numbers and advice for one run."""
 
     rule: Rule
     numbers: SimpleNamespace

@@ -1,4 +1,4 @@
-"""The course of a training's score: where it started, whether it improves, whether the task is solved."""
+"""The score over a training: where it started, whether it improves, whether the task is solved."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from bisect import bisect_left
 
 __all__ = ["Score"]
 
-#: The score at the start is the median of so many rows in this share of the training, and of so many in any case: the
-#: first episodes to end are the short ones, and a single row of them misleads
+#: The first score is the median of at most this many rows in this fraction of the training, and of at least this many:
+#: the first episodes to end are short ones, so a single row misleads
 _FIRST_SCORES, _FIRST_PROGRESS, _FEWEST_FIRST_SCORES = 5, 0.05, 3
-#: Scores that a trend is judged by, at least, and that are kept, at most
+#: Minimum number of scores for a trend, and maximum number to keep
 _TREND, _MAX_SCORES = 10, 512
-#: A score that has come this far from the start to the threshold counts as solved (Taxi's threshold is above what can
-#: be reached), until it falls back below the second share: a mean of 100 episodes swings
+#: A score this far on the way from the start to the threshold counts as solved (Taxi's threshold is out of reach),
+#: until it falls below the second fraction, because a mean of 100 episodes fluctuates
 _SOLVED, _STILL_SOLVED = 0.95, 0.85
-#: A new best score counts when it is better by this share of all that was gained, and of the way to the threshold
+#: A new best score counts if it is better by this fraction of the gain, and of the way to the threshold
 _BETTER_BY_GAIN, _BETTER_BY_WAY = 0.02, 0.03
-#: Something was learned when this share of the way to the threshold was made; without one, of the score at the start
+#: Fraction of the way to the threshold (without one, of the first score) after which something was learned
 _LEARNED = 0.1
 
 
 class _Course:
-    """The scores so far, thinned out evenly where there are many."""
+    """The scores so far, thinned out evenly if there are many."""
 
     def __init__(self) -> None:
         self._points: list[tuple[float, float]] = []
@@ -40,10 +40,7 @@ class _Course:
             self._stride *= 2
 
     def since(self, share: float, at_least: int = 0) -> list[float]:
-        """
-        :param share: of the training, up to the latest score
-        :param at_least: so many, where there are
-        """
+        """The scores in the last part of the training, at least ``at_least`` if there are as many."""
         points = self._points
         first = bisect_left(points, (points[-1][0] - share,)) if points else 0
         return [score for _, score in points[max(min(first, len(points) - at_least), 0) :]]
@@ -51,9 +48,9 @@ class _Course:
 
 class Score:
     """
-    The course of the mean episode reward.
+    The mean episode reward over a training.
 
-    :param threshold: the score from which on the environment is solved
+    :param threshold: score at which the environment counts as solved
     """
 
     def __init__(self, threshold: float | None) -> None:
@@ -64,22 +61,17 @@ class Score:
         #: What a score must be better than to count as an improvement
         self._anchor = -math.inf
         self.latest = math.nan
-        #: That of the untrained policy, about
+        #: About that of the untrained policy
         self.first = math.nan
-        #: How much it varies by itself
+        #: How much it fluctuates
         self.noise = 0.0
-        #: Share of the training that was over when it was clearly better than before
+        #: Progress of the training when it was last clearly better than before
         self.improved_at = 0.0
-        #: Share of the episodes that succeed, where the environment says so
+        #: Fraction of successful episodes, if the environment reports it
         self.success_rate = 0.0
-        #: Whether there is hardly anything left to learn
         self.solved = False
 
     def add(self, score: float, progress: float) -> None:
-        """
-        :param score: mean episode reward
-        :param progress: share of the training that is over
-        """
         self.latest = score
         self.solved = self._is_solved()
         self._course.add(progress, score)
@@ -90,28 +82,25 @@ class Score:
             self.noise = statistics.pstdev(self._early)
             self.improved_at = progress
             return
-        # A first episode may be a lucky one: only later scores can be the best
+        # The first episode may be a lucky one, so only later scores can be the best
         step = max(_BETTER_BY_GAIN * (self._best - self.first), _BETTER_BY_WAY * self._way, 0.5 * self.noise)
         self._best = max(self._best, score)
         if score > self._anchor + step:
             self._anchor, self.improved_at = score, progress
         elif self.learned and score < (self._anchor + self.first) / 2:
-            self._anchor = score  # it has to be learned again, and that counts too
+            self._anchor = score  # learning it again counts too
 
     def n_since(self, share: float) -> int:
-        """
-        :param share: of the training
-        :return: how many scores there are of the last part of it
-        """
+        """Number of scores in the last part of the training."""
         return len(self._course.since(share))
 
     def rises(self, share: float) -> bool:
         """
-        A mean of 100 episodes wanders by itself, so the latest scores are compared with all before, not with their
-        neighbours. The first rows are left out, see :data:`_FEWEST_FIRST_SCORES`.
+        Whether the newer half of the scores in this part of the training has a mean above every earlier score. The part
+        is larger if it has too few scores.
 
-        :param share: of the training; more, where there are too few scores in it to tell
-        :return: whether the newer half of these scores is, on average, above every score before
+        A mean of 100 episodes fluctuates, so the latest scores are compared with all earlier ones, not with their
+        neighbours. The first rows are left out, see :data:`_FEWEST_FIRST_SCORES`.
         """
         n_newer = len(self._course.since(share, at_least=2 * _TREND)) // 2
         scores = self._course.since(1.0)
@@ -129,7 +118,7 @@ class Score:
 
     @property
     def learned(self) -> bool:
-        """Whether it has ever been clearly better than at the start."""
+        """Whether it was ever clearly better than at the start."""
         least = _LEARNED * (abs(self.first) if self._threshold is None else self._way)
         return self._best - self.first > max(3 * self.noise, least, 1e-9)
 
@@ -144,10 +133,10 @@ class Score:
 
     @property
     def way_made(self) -> float:
-        """Share of the way from the start to the threshold; 0 where there is no threshold."""
+        """Fraction of the way from the start to the threshold; 0 without a threshold."""
         return (self.latest - self.first) / self._way if self._way > 0 else 0.0
 
     @property
     def lost(self) -> float:
-        """Share of what was learned that is gone again; 0 where nothing was learned."""
+        """Fraction of the gain that was lost again; 0 if nothing was learned."""
         return (self._best - self.latest) / (self._best - self.first) if self.learned else 0.0

@@ -1,4 +1,4 @@
-"""What alerts came to over a training: as a table, and as a file that a report can read."""
+"""The alerts of a training, as a table and as a file for the report."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["AlertCount", "print_summary", "read_alert_counts", "write_alert_coun
 class AlertCount:
     """
     :param id: of the rule
-    :param metric: that it was shown at
-    :param count: rows that it fired at
-    :param share: of the rows that it was judged at, from 0 to 1
-    :param first_step: timesteps when it fired first
-    :param last_step: timesteps when it fired last
+    :param metric: where it was shown
+    :param count: rows in which it fired
+    :param share: fraction of the rows in which it was checked
+    :param first_step: timesteps when it first fired
+    :param last_step: timesteps when it last fired
     :param advice: what to tune
     """
 
@@ -39,13 +39,6 @@ class AlertCount:
 
 
 def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCount]) -> Path:
-    """
-    Write them in one step, so that a run that is killed leaves no half of a file.
-
-    :param folder: the run folder
-    :param counts: sorted by id
-    :return: the file
-    """
     path = Path(folder) / ALERTS_FILE
     with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps([asdict(count) for count in counts], indent=2) + "\n", encoding="utf-8")
@@ -53,10 +46,6 @@ def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCou
 
 
 def read_alert_counts(folder: str | os.PathLike[str]) -> list[AlertCount] | None:
-    """
-    :param folder: the run folder
-    :return: what was written there; ``None`` when nothing was
-    """
     path = Path(folder) / ALERTS_FILE
     if not path.is_file():
         return None
@@ -64,10 +53,6 @@ def read_alert_counts(folder: str | os.PathLike[str]) -> list[AlertCount] | None
 
 
 def print_summary(counts: Sequence[AlertCount], console: Console | None = None) -> None:
-    """
-    :param counts: sorted by id
-    :param console: where to; by default the terminal
-    """
     console = console or get_console()
     if not counts:
         console.print("No alerts.")
@@ -81,6 +66,6 @@ def print_summary(counts: Sequence[AlertCount], console: Console | None = None) 
     for count in counts:
         first, last = f"{count.first_step:,}", f"{count.last_step:,}"
         steps = first if first == last else f"{first} to {last}"
-        # Advice may have brackets, which rich would take for markup
+        # Rich would read brackets as markup
         table.add_row(count.id, str(count.count), f"{count.share:.0%}", steps, count.advice.replace("[", r"\["))
     console.print(table)

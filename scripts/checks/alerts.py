@@ -38,7 +38,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
 from sb3_ext.callbacks.alerts.context import RuleFacts, facts_of
-from sb3_ext.callbacks.alerts.engine import Judge
+from sb3_ext.callbacks.alerts.engine import RuleEngine
 from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.hyperparams import hyperparams_file
@@ -189,12 +189,12 @@ def judge_again(job: Job) -> Outcome:
     """
     known = json.loads((job.folder / "facts.json").read_text(encoding="utf-8"))
     facts = RuleFacts(**{**known, "algorithms": frozenset(known["algorithms"])})
-    judge = Judge([rule for rule_id, rule in RULES.items() if rule_id not in ("nan", "out_of_bounds")], facts)
+    engine = RuleEngine([rule for rule_id, rule in RULES.items() if rule_id not in ("nan", "out_of_bounds")], facts)
     rows = [json.loads(line) for line in (job.folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     for row in rows:
         step = row.pop("step")
         kept = {name: row.pop(name) for name in list(row) if name.startswith("alert/")}
-        alerts = {f"alert/{alert.id}": 1 for alert in judge.judge(step, row)}
+        alerts = {f"alert/{alert.id}": 1 for alert in engine.check(step, row)}
         row.update(alerts, **{name: kept[name] for name in ("alert/nan", "alert/out_of_bounds") if name in kept})
     return _outcome(job, rows)
 

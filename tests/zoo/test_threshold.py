@@ -50,7 +50,7 @@ def test_metrics_measure_sample_efficiency_by_it(solved):
 
 
 def test_alerts_judge_the_score_by_it(solved):
-    assert solved[1]._judge.look.facts.threshold == 5
+    assert solved[1]._engine.context.facts.threshold == 5
 
 
 def test_the_report_compares_the_score_with_it(solved):

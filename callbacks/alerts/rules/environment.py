@@ -5,55 +5,57 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
 
 __all__ = ["RULES"]
 
 
-def _no_episode_end(look: Look, n: SimpleNamespace) -> bool | Finding:
+def _no_episode_end(context: RuleContext, params: SimpleNamespace) -> bool | Finding:
     # The sum over the training is not lost when a row is left out
-    is_sum = look.metric == "time/episodes"
-    ended = look.value > look.memory.get("sum", 0) if is_sum else look.value > 0
-    if ended or "step" not in look.memory:
-        look.memory.update(step=look.step if ended else look.facts.start, sum=look.value if is_sum else 0)
-    steps = (look.step - look.memory["step"]) / look.facts.n_envs
-    longest = look.known.get("rollout/ep_len_mean", 0.0)
-    limit = look.facts.max_episode_steps
-    plausible = n.factor * max(limit, longest) if limit is not None else max(n.steps, n.factor * longest)
+    is_sum = context.metric == "time/episodes"
+    ended = context.value > context.memory.get("sum", 0) if is_sum else context.value > 0
+    if ended or "step" not in context.memory:
+        context.memory.update(step=context.step if ended else context.facts.start, sum=context.value if is_sum else 0)
+    steps = (context.step - context.memory["step"]) / context.facts.n_envs
+    longest = context.known.get("rollout/ep_len_mean", 0.0)
+    limit = context.facts.max_episode_steps
+    plausible = params.factor * max(limit, longest) if limit is not None else max(params.steps, params.factor * longest)
     if steps <= plausible:
         return False
-    return Finding(look.metric, f"no episode has ended for {steps:,.0f} steps per environment")
+    return Finding(context.metric, f"no episode has ended for {steps:,.0f} steps per environment")
 
 
-def _envs_identical(look: Look, n: SimpleNamespace) -> bool:
-    return look.value < n.threshold
+def _envs_identical(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value < params.threshold
 
 
-def _obs_unscaled(look: Look, n: SimpleNamespace) -> bool | Finding | None:
-    if not look.facts.sees_raw_observations:
+def _obs_unscaled(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
+    if not context.facts.sees_raw_observations:
         return None
-    known = look.known
+    known = context.known
     mean, std = known.get("env/obs_mean", 0.0), known.get("env/obs_std", 0.0)
     low, high = known.get("env/obs_min", 0.0), known.get("env/obs_max", 0.0)
     size, largest = math.hypot(mean, std), max(abs(low), abs(high))
-    if size <= n.large and largest <= n.largest and not 0.0 < largest < n.small:
+    if size <= params.large and largest <= params.largest and not 0.0 < largest < params.small:
         return False
     return Finding(
-        look.metric, f"observations are between {low:.3g} and {high:.3g}, with a root mean square of {size:.3g}"
+        context.metric, f"observations are between {low:.3g} and {high:.3g}, with a root mean square of {size:.3g}"
     )
 
 
-def _reward_scale(look: Look, n: SimpleNamespace) -> bool | Finding | None:
-    known = look.known
-    std, low, high = look.value, known.get("env/reward_min", 0.0), known.get("env/reward_max", 0.0)
+def _reward_scale(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
+    known = context.known
+    std, low, high = context.value, known.get("env/reward_min", 0.0), known.get("env/reward_max", 0.0)
     size, largest = math.hypot(known.get("env/reward_mean", 0.0), std), max(abs(low), abs(high))
     if largest == 0.0:
         return None  # no reward yet, so its scale is unknown
-    too_large = size > n.large and not look.facts.options.get("normalize_values")
-    if not too_large and largest >= n.small:
+    too_large = size > params.large and not context.facts.options.get("normalize_values")
+    if not too_large and largest >= params.small:
         return False
-    return Finding(look.metric, f"rewards are between {low:.3g} and {high:.3g}, with a root mean square of {size:.3g}")
+    return Finding(
+        context.metric, f"rewards are between {low:.3g} and {high:.3g}, with a root mean square of {size:.3g}"
+    )
 
 
 RULES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
 
 __all__ = ["RULES"]
@@ -13,30 +13,30 @@ __all__ = ["RULES"]
 _ACTOR, _CRITIC, _ALL = "train/grad_norm_actor", "train/grad_norm_critic", "train/grad_norm"
 
 
-def _grad_exploding(look: Look, n: SimpleNamespace) -> bool | Finding | None:
+def _grad_exploding(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
     """
     The size of the critic's gradient depends on the rewards, so only growth and extreme sizes count. The actor's
     gradient does not depend on the rewards if advantages are normalised.
     """
-    row, normalized = look.row, look.facts.options.get("normalize_advantage", True)
+    row, normalized = context.row, context.facts.options.get("normalize_advantage", True)
     actor = row.get(_ACTOR)
-    if actor is not None and normalized and actor > n.threshold:
-        return Finding(_ACTOR, f"{_ACTOR} is {actor:.3g}, above {n.threshold:g}")
+    if actor is not None and normalized and actor > params.threshold:
+        return Finding(_ACTOR, f"{_ACTOR} is {actor:.3g}, above {params.threshold:g}")
     for name in (_ACTOR, _CRITIC, _ALL):
-        value, early = row.get(name), look.early(name)
+        value, early = row.get(name), context.early(name)
         if value is None or not math.isfinite(value):
             continue
-        if value > n.largest:
-            return Finding(name, f"{name} is {value:.3g}, above {n.largest:g}")
-        if len(early) >= n.compared and value > n.growth * max(early) and value > n.threshold:
+        if value > params.largest:
+            return Finding(name, f"{name} is {value:.3g}, above {params.largest:g}")
+        if len(early) >= params.compared and value > params.growth * max(early) and value > params.threshold:
             return Finding(name, f"{name} is {value:.3g}, up from at most {max(early):.3g} in the first rows")
     return False
 
 
-def _grad_vanishing(look: Look, n: SimpleNamespace) -> bool:
-    if look.is_doing_well(n.patience) or look.learns_slowly_on_purpose:
+def _grad_vanishing(context: RuleContext, params: SimpleNamespace) -> bool:
+    if context.is_doing_well(params.patience) or context.learns_slowly_on_purpose:
         return False
-    return look.value < n.threshold
+    return context.value < params.threshold
 
 
 RULES = (

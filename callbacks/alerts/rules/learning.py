@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 from sb3_ext.callbacks.alerts.rule import Rule, Variant
 
 __all__ = ["RULES"]
@@ -15,57 +15,57 @@ _CLIP = "train/clip_fraction"
 _LR = "train/learning_rate"
 
 
-def _reward_stall(look: Look, n: SimpleNamespace) -> bool:
-    score = look.score
-    if score.solved or (look.facts.threshold is None and score.learned):
+def _reward_stall(context: RuleContext, params: SimpleNamespace) -> bool:
+    score = context.score
+    if score.solved or (context.facts.threshold is None and score.learned):
         return False  # without a threshold, this may be the best possible score
-    if score.way_made >= n.near:
+    if score.way_made >= params.near:
         return False  # the rest may be the cost of exploration
-    if look.progress - score.improved_at < n.patience:
+    if context.progress - score.improved_at < params.patience:
         return False
     # A few rows are not enough, and a low score that rises is fine
-    return score.n_since(n.patience) >= n.scores and not score.rises(n.patience)
+    return score.n_since(params.patience) >= params.scores and not score.rises(params.patience)
 
 
-def _reward_drop(look: Look, n: SimpleNamespace) -> bool:
-    score, threshold = look.score, look.facts.threshold
+def _reward_drop(context: RuleContext, params: SimpleNamespace) -> bool:
+    score, threshold = context.score, context.facts.threshold
     if score.solved:
         return False
-    if threshold is not None and score.best - score.first < n.learned * (threshold - score.first):
+    if threshold is not None and score.best - score.first < params.learned * (threshold - score.first):
         return False  # too little was learned to lose
-    return score.lost >= n.lost
+    return score.lost >= params.lost
 
 
-def _kl_high(look: Look, n: SimpleNamespace) -> bool:
-    return look.value > n.threshold
+def _kl_high(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value > params.threshold
 
 
-def _kl_low(look: Look, n: SimpleNamespace) -> bool:
-    if look.score.solved or look.learns_slowly_on_purpose or look.is_deterministic:
+def _kl_low(context: RuleContext, params: SimpleNamespace) -> bool:
+    if context.score.solved or context.learns_slowly_on_purpose or context.is_deterministic:
         return False
-    return look.value < n.threshold
+    return context.value < params.threshold
 
 
-def _clip_high(look: Look, n: SimpleNamespace) -> bool:
-    return look.value > n.threshold
+def _clip_high(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value > params.threshold
 
 
-def _clip_low(look: Look, n: SimpleNamespace) -> bool:
-    if look.is_doing_well(n.patience) or look.learns_slowly_on_purpose or look.is_deterministic:
+def _clip_low(context: RuleContext, params: SimpleNamespace) -> bool:
+    if context.is_doing_well(params.patience) or context.learns_slowly_on_purpose or context.is_deterministic:
         return False
-    return look.value < n.threshold
+    return context.value < params.threshold
 
 
-def _kl_stops(look: Look, n: SimpleNamespace) -> bool:
-    return look.value >= n.threshold
+def _kl_stops(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value >= params.threshold
 
 
-def _lr_zero(look: Look, n: SimpleNamespace) -> bool:
-    return look.value <= n.threshold or look.share_of_start(_LR) <= n.share_of_start
+def _lr_zero(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value <= params.threshold or context.share_of_start(_LR) <= params.share_of_start
 
 
-def _importance_low(look: Look, n: SimpleNamespace) -> bool:
-    return look.value < n.threshold
+def _importance_low(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value < params.threshold
 
 
 _SLOWER = "Lower learning_rate (by 3 to 10 times)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
 from sb3_ext.metrics.bounds import is_within
 from sb3_ext.metrics.catalogue import describe
@@ -20,41 +20,41 @@ _MAY_BE_NAN = frozenset({"train/explained_variance"})
 _GROUPS = ("train/", "rollout/", "policy/", "env/obs_", "env/reward_", "time/")
 
 
-def _nan(look: Look, n: SimpleNamespace) -> bool | Finding:
-    if look.faults:
-        names = ", ".join(fault.what for fault in look.faults)
-        return Finding(look.faults[0].metric, f"NaN or Inf in {names}", look.faults[0].advice)
-    if math.isfinite(sum(look.row.values())):
+def _nan(context: RuleContext, params: SimpleNamespace) -> bool | Finding:
+    if context.faults:
+        names = ", ".join(fault.what for fault in context.faults)
+        return Finding(context.faults[0].metric, f"NaN or Inf in {names}", context.faults[0].advice)
+    if math.isfinite(sum(context.row.values())):
         return False
-    for name, value in look.row.items():
+    for name, value in context.row.items():
         if not math.isfinite(value) and name.startswith(_GROUPS) and name not in _MAY_BE_NAN:
             return Finding(name, f"{name} is {value}")
     return False
 
 
-def _out_of_bounds(look: Look, n: SimpleNamespace) -> bool | Finding:
-    seen, bounded = look.memory.setdefault("seen", set()), look.memory.setdefault("bounded", {})
-    for name in sorted(look.row.keys() - seen):
+def _out_of_bounds(context: RuleContext, params: SimpleNamespace) -> bool | Finding:
+    seen, bounded = context.memory.setdefault("seen", set()), context.memory.setdefault("bounded", {})
+    for name in sorted(context.row.keys() - seen):
         seen.add(name)
-        bounds = look.facts.bounds_of(name)
+        bounds = context.facts.bounds_of(name)
         if any(map(math.isfinite, bounds)):
             bounded[name] = bounds
     for name, (low, high) in bounded.items():
-        value = look.row.get(name, math.nan)
+        value = context.row.get(name, math.nan)
         if (value < low or value > high) and not is_within(value, (low, high)):
             return Finding(name, f"{name} is {value:.4g}, outside {low:.4g} to {high:.4g}")
     return False
 
 
-def _decreased(look: Look, n: SimpleNamespace) -> bool | Finding:
-    seen, growing = look.memory.setdefault("seen", set()), look.memory.setdefault("growing", {})
-    for name in sorted(look.row.keys() - seen):
+def _decreased(context: RuleContext, params: SimpleNamespace) -> bool | Finding:
+    seen, growing = context.memory.setdefault("seen", set()), context.memory.setdefault("growing", {})
+    for name in sorted(context.row.keys() - seen):
         seen.add(name)
         if describe(name).never_decreases:
             growing[name] = -math.inf
     found: Finding | None = None
     for name, before in growing.items():
-        value = look.row.get(name, before)
+        value = context.row.get(name, before)
         if value < before and found is None:
             found = Finding(name, f"{name} fell from {before:.6g} to {value:.6g}")
         growing[name] = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
 
 __all__ = ["RULES"]
@@ -12,56 +12,56 @@ __all__ = ["RULES"]
 _ENTROPY = ("policy/entropy", "train/entropy_loss")
 
 
-def _entropy_collapse(look: Look, n: SimpleNamespace) -> bool | Finding | None:
-    randomness = look.randomness
+def _entropy_collapse(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
+    randomness = context.randomness
     if randomness is None:
         return None
-    if randomness >= n.threshold or look.is_doing_well(n.patience):
+    if randomness >= params.threshold or context.is_doing_well(params.patience):
         return False
-    return Finding(look.metric, f"{look.metric} is {look.value + 0.0:.3g}, {_described(look, randomness)}")
+    return Finding(context.metric, f"{context.metric} is {context.value + 0.0:.3g}, {_described(context, randomness)}")
 
 
-def _entropy_flat(look: Look, n: SimpleNamespace) -> bool | Finding | None:
-    randomness = look.randomness
+def _entropy_flat(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
+    randomness = context.randomness
     if randomness is None:
         return None
-    if randomness <= n.threshold or look.is_doing_well(n.patience):
+    if randomness <= params.threshold or context.is_doing_well(params.patience):
         return False
-    return Finding(look.metric, f"{look.metric} is {look.value + 0.0:.3g}, {_described(look, randomness)}")
+    return Finding(context.metric, f"{context.metric} is {context.value + 0.0:.3g}, {_described(context, randomness)}")
 
 
-def _described(look: Look, randomness: float) -> str:
-    if look.facts.max_entropy is None:
+def _described(context: RuleContext, randomness: float) -> str:
+    if context.facts.max_entropy is None:
         return f"with standard deviations {randomness:.2g} times the initial ones"
     return f"{max(randomness, 0.0):.1%} of the maximum"
 
 
-def _initial_mean(look: Look, n: SimpleNamespace) -> bool | Finding:
-    if abs(look.value) <= n.threshold:
+def _initial_mean(context: RuleContext, params: SimpleNamespace) -> bool | Finding:
+    if abs(context.value) <= params.threshold:
         return False
-    return Finding(look.metric, f"the mean action is {look.value:.2g}, with bounds scaled to -1 and 1")
+    return Finding(context.metric, f"the mean action is {context.value:.2g}, with bounds scaled to -1 and 1")
 
 
-def _initial_std(look: Look, n: SimpleNamespace) -> bool | Finding:
-    if n.low <= look.value <= n.high:
+def _initial_std(context: RuleContext, params: SimpleNamespace) -> bool | Finding:
+    if params.low <= context.value <= params.high:
         return False
     return Finding(
-        look.metric, f"the standard deviation of actions is {look.value:.2g}, with bounds scaled to -1 and 1"
+        context.metric, f"the standard deviation of actions is {context.value:.2g}, with bounds scaled to -1 and 1"
     )
 
 
-def _initial_entropy(look: Look, n: SimpleNamespace) -> bool | Finding:
-    if look.value >= n.threshold:
+def _initial_entropy(context: RuleContext, params: SimpleNamespace) -> bool | Finding:
+    if context.value >= params.threshold:
         return False
-    return Finding(look.metric, f"the entropy is {look.value:.1%} of a uniform policy's")
+    return Finding(context.metric, f"the entropy is {context.value:.1%} of a uniform policy's")
 
 
-def _action_saturation(look: Look, n: SimpleNamespace) -> bool:
-    return look.value > n.threshold and not look.is_doing_well(n.patience)
+def _action_saturation(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value > params.threshold and not context.is_doing_well(params.patience)
 
 
-def _dead_relus(look: Look, n: SimpleNamespace) -> bool:
-    return look.value > n.threshold
+def _dead_relus(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value > params.threshold
 
 
 _NOT_UNIFORM = (

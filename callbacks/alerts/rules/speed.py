@@ -5,31 +5,31 @@ from __future__ import annotations
 import statistics
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 from sb3_ext.callbacks.alerts.rule import Finding, Rule
 
 __all__ = ["RULES"]
 
 
-def _fps_drop(look: Look, n: SimpleNamespace) -> bool | Finding | None:
-    memory = look.memory
-    if "off_policy" in look.facts.algorithms and "train/n_updates" not in look.known:
+def _fps_drop(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
+    memory = context.memory
+    if "off_policy" in context.facts.algorithms and "train/n_updates" not in context.known:
         return None  # before learning_starts, there are no updates
     early = memory.setdefault("early", [])
-    if len(early) < n.compared:
-        early.append(look.value)
+    if len(early) < params.compared:
+        early.append(context.value)
         return None
     usual = memory.get("usual") or memory.setdefault("usual", statistics.median(early))
-    if look.value >= n.threshold * usual:
+    if context.value >= params.threshold * usual:
         memory["slow_seconds"] = 0.0
-        memory["step"] = look.step
+        memory["step"] = context.step
         return False
-    steps = look.step - memory.get("step", look.step)
-    memory["step"] = look.step
-    memory["slow_seconds"] = memory.get("slow_seconds", 0.0) + steps / max(look.value, 1e-9)
-    if memory["slow_seconds"] < n.seconds:
+    steps = context.step - memory.get("step", context.step)
+    memory["step"] = context.step
+    memory["slow_seconds"] = memory.get("slow_seconds", 0.0) + steps / max(context.value, 1e-9)
+    if memory["slow_seconds"] < params.seconds:
         return False
-    return Finding(look.metric, f"{look.value:,.0f} steps per second, down from {usual:,.0f} at the start")
+    return Finding(context.metric, f"{context.value:,.0f} steps per second, down from {usual:,.0f} at the start")
 
 
 RULES = (

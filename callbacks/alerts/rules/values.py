@@ -5,48 +5,50 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
-from sb3_ext.callbacks.alerts.context import Look
+from sb3_ext.callbacks.alerts.context import RuleContext
 from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
 
 __all__ = ["RULES"]
 
 
-def _value_useless(look: Look, n: SimpleNamespace) -> bool | None:
-    if look.facts.options.get("baseline", "value") != "value" or math.isnan(look.value):
+def _value_useless(context: RuleContext, params: SimpleNamespace) -> bool | None:
+    if context.facts.options.get("baseline", "value") != "value" or math.isnan(context.value):
         return None
-    if look.value > n.threshold or look.is_deterministic:
+    if context.value > params.threshold or context.is_deterministic:
         return False  # all episodes are alike, so there is hardly any variance to explain
-    return not look.is_doing_well(n.patience)  # an improving policy gets useful advantages
+    return not context.is_doing_well(params.patience)  # an improving policy gets useful advantages
 
 
-def _returns_equal(look: Look, n: SimpleNamespace) -> bool | Finding | None:
-    mean = look.row.get("rollout/return_mean", 0.0)
+def _returns_equal(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
+    mean = context.row.get("rollout/return_mean", 0.0)
     if mean == 0.0:
         return None  # rewards may be rare
-    return look.value <= n.threshold * abs(mean) and Finding(look.metric, f"all returns of a rollout are {mean:.4g}")
+    return context.value <= params.threshold * abs(mean) and Finding(
+        context.metric, f"all returns of a rollout are {mean:.4g}"
+    )
 
 
-def _value_overfit(look: Look, n: SimpleNamespace) -> bool | Finding | None:
+def _value_overfit(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
     """
     Compares the error on the new rollout with the error of the previous update on its own data. An explained variance
     near 1 would be no sign of it: with a small ``gae_lambda``, returns consist of the values themselves.
     """
-    options, loss = look.facts.options, look.known.get("train/value_loss")
+    options, loss = context.facts.options, context.known.get("train/value_loss")
     if options.get("n_epochs", 1) < 2 or options.get("normalize_values") or options.get("value_loss", "mse") != "mse":
         return None  # one epoch can't overfit, and other losses have other units
-    if not loss or not math.isfinite(loss) or not math.isfinite(look.value):
+    if not loss or not math.isfinite(loss) or not math.isfinite(context.value):
         return None
-    gap = look.value**2 / loss
-    if gap < n.threshold or look.score.solved:
+    gap = context.value**2 / loss
+    if gap < params.threshold or context.score.solved:
         return False
-    return Finding(look.metric, f"the squared value error is {gap:.3g} times larger on new data than in the update")
+    return Finding(context.metric, f"the squared value error is {gap:.3g} times larger on new data than in the update")
 
 
-def _q_exploding(look: Look, n: SimpleNamespace) -> bool | None:
-    early = look.early(look.metric)
-    if len(early) < 2 or not math.isfinite(look.value):
+def _q_exploding(context: RuleContext, params: SimpleNamespace) -> bool | None:
+    early = context.early(context.metric)
+    if len(early) < 2 or not math.isfinite(context.value):
         return None
-    return look.value > n.threshold and look.value > n.growth * max(early)
+    return context.value > params.threshold and context.value > params.growth * max(early)
 
 
 RULES = (

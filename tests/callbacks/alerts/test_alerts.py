@@ -118,7 +118,7 @@ def test_an_alert_that_is_over_is_0_and_its_share_falls():
 
 
 def test_a_rule_that_raises_is_reported_once_and_the_others_go_on(monkeypatch):
-    def check(look, numbers):
+    def check(context, numbers):
         raise ZeroDivisionError("no rows")
 
     monkeypatch.setitem(RULES, "faulty", Rule("faulty", ("time/iterations",), "it raises", "", check))

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from sb3_ext.callbacks.alerts.context import RuleFacts
-from sb3_ext.callbacks.alerts.engine import Judge, Window
+from sb3_ext.callbacks.alerts.engine import FiringWindow, RuleEngine
 from sb3_ext.callbacks.alerts.rule import Severity
 from sb3_ext.callbacks.alerts.rules import RULES
 from sb3_ext.callbacks.alerts.score import Score
@@ -31,9 +31,9 @@ def facts(*algorithms, **known):
 
 def fired_rows(rule_id, row_at, run=None, changes=None, n_rows=N_ROWS):
     """Numbers of the rows that a rule fires at, from 0 on."""
-    judge = Judge([RULES[rule_id]], run or facts(), {rule_id: changes or {}})
+    engine = RuleEngine([RULES[rule_id]], run or facts(), {rule_id: changes or {}})
     rows = ((index, row_at(index)) for index in range(n_rows))
-    return [index for index, row in rows if judge.judge((index + 1) * STEPS_A_ROW, row)]
+    return [index for index, row in rows if engine.check((index + 1) * STEPS_A_ROW, row)]
 
 
 def score(value, **others):
@@ -227,8 +227,8 @@ def test_a_rule_fires_on_its_fault_and_names_a_metric_of_the_row(rule_id):
     run, faulty, _ = CASES[rule_id]
     rows = fired_rows(rule_id, faulty, run)
     assert rows
-    judge = Judge([RULES[rule_id]], run)
-    fired = [judge.judge((index + 1) * STEPS_A_ROW, faulty(index)) for index in range(rows[0] + 1)]
+    engine = RuleEngine([RULES[rule_id]], run)
+    fired = [engine.check((index + 1) * STEPS_A_ROW, faulty(index)) for index in range(rows[0] + 1)]
     (alert,) = fired[-1]
     assert alert.metric in faulty(rows[0])
 
@@ -241,10 +241,10 @@ def test_a_rule_is_silent_on_a_healthy_history(rule_id):
 
 @pytest.mark.parametrize("rule_id", RULES)
 def test_a_rule_is_not_judged_without_its_metrics(rule_id):
-    judge = Judge([RULES[rule_id]], facts())
-    assert judge.judge(1000, {"custom/number": 1.0}) == []
+    engine = RuleEngine([RULES[rule_id]], facts())
+    assert engine.check(1000, {"custom/number": 1.0}) == []
     looks_at_all = not RULES[rule_id].metrics
-    assert bool(judge.judged) == looks_at_all
+    assert bool(engine.checked) == looks_at_all
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -287,7 +287,7 @@ def test_reinforce_has_its_own_thresholds_and_advice():
 
     assert fired_rows("kl_low", row)
     assert fired_rows("kl_low", row, reinforce) == []
-    (own,) = Judge([RULES["entropy_collapse"]], reinforce).active
+    (own,) = RuleEngine([RULES["entropy_collapse"]], reinforce).active
     assert "REINFORCE" in own.advice
 
 
@@ -324,7 +324,7 @@ def test_a_row_of_an_evaluation_in_between_breaks_no_window():
 
 
 def test_a_window_counts_rows_a_share_of_them_and_a_part_of_the_training():
-    window = Window(rows=3, span=0.5, share=0.6)
+    window = FiringWindow(rows=3, span=0.5, share=0.6)
     verdicts = [window.add(index / 10, index != 1) for index in range(8)]
     assert verdicts == [False, False, False, False, False, True, True, True]
     assert not window.add(0.8, False)  # this row is fine
@@ -379,10 +379,10 @@ RECORDED = json.loads((Path(__file__).parent / "recorded_rows.json").read_text(e
 def fired_in(run, rule_id):
     recorded = RECORDED[run]
     known = recorded["facts"]
-    judge = Judge([RULES[rule_id]], RuleFacts(**{**known, "algorithms": frozenset(known["algorithms"])}))
+    engine = RuleEngine([RULES[rule_id]], RuleFacts(**{**known, "algorithms": frozenset(known["algorithms"])}))
     for step, *values in recorded["rows"]:
         row = {name: value for name, value in zip(recorded["columns"], values, strict=True) if value is not None}
-        if judge.judge(step, row):
+        if engine.check(step, row):
             return True
     return False
 
