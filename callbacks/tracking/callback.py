@@ -127,7 +127,8 @@ class Tracking(RunCallback):
         run = given if given is not None else self._new_run(algo)
         self._wandb, Tracking._open = run, self
         synced = given is not None and _is_synced(self.logger.output_formats)
-        self._writer = WandbWriter(run, synced)
+        vec_steps_of = facts.n_envs if facts.axis == "vec_steps" and not synced else None
+        self._writer = WandbWriter(run, synced, vec_steps_of)
         if given is not None:
             self._warn_of_unused_options(given)
             # RL Zoo's --track uploads all arguments, including --storage with its password

@@ -20,7 +20,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sb3_ext.callbacks.tracking.writer import EVAL_STEP, TIMESTEPS
+from sb3_ext.callbacks.tracking.writer import EVAL_STEP, EVAL_VEC_STEP, TIMESTEPS
 from sb3_ext.common.env_spec import spec_of
 from sb3_ext.metrics.bounds import hard_bounds
 from sb3_ext.metrics.catalogue import describe, groups, ordered
@@ -97,8 +97,8 @@ def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, en
     :param env_id: for the title; default: from the environment
     """
     present = set(names)
-    shown = [name for name in ordered(present) if name not in (x, TIMESTEPS, EVAL_STEP)]
-    eval_x = EVAL_STEP if EVAL_STEP in present else x
+    shown = [name for name in ordered(present) if name not in (x, TIMESTEPS, EVAL_STEP, EVAL_VEC_STEP)]
+    eval_x = next((name for name in (EVAL_VEC_STEP, EVAL_STEP) if name in present), x)
 
     def panels_of(chosen: Iterable[str]) -> tuple[Panel, ...]:
         together: dict[str, list[str]] = {}

@@ -18,14 +18,17 @@ from sb3_ext.runs.rows import scalars
 if TYPE_CHECKING:
     from wandb import Run
 
-__all__ = ["EVAL_STEP", "SYNCED_STEP", "TIMESTEPS", "WandbWriter", "gradient_histograms"]
+__all__ = ["EVAL_STEP", "EVAL_VEC_STEP", "SYNCED_STEP", "TIMESTEPS", "VEC_STEPS", "WandbWriter", "gradient_histograms"]
 
 #: The x axis of a run
 TIMESTEPS = "time/total_timesteps"
+#: The x axis with ``axis: vec_steps``
+VEC_STEPS = "time/vec_steps"
 #: The x axis of a run that W&B reads from TensorBoard's files, the only one they have
 SYNCED_STEP = "global_step"
 #: The timesteps of the evaluated weights
 EVAL_STEP = "eval/step"
+EVAL_VEC_STEP = "eval/vec_step"
 _EVAL = "eval/"
 #: Maximum number of parameters with histograms, and of numbers in one
 _MAX_PARAMETERS, _MAX_NUMBERS = 64, 10_000
@@ -38,13 +41,16 @@ class WandbWriter(KVWriter):
     :param run: an open run
     :param synced: W&B reads this training's TensorBoard files (``sync_tensorboard=True``, as in RL Zoo's ``--track``),
         so only what those files lack is written
+    :param vec_steps_of: number of environments, to use vec steps as the x axis; not for a run that is synced
     """
 
-    def __init__(self, run: Run, synced: bool = False) -> None:
+    def __init__(self, run: Run, synced: bool = False, vec_steps_of: int | None = None) -> None:
         self._run = run
         self._synced = synced
+        self._n_envs = vec_steps_of or 1
         self._eval_names: set[str] = set()
-        self.step_metric = SYNCED_STEP if synced else TIMESTEPS
+        self.step_metric = SYNCED_STEP if synced else TIMESTEPS if vec_steps_of is None else VEC_STEPS
+        self._eval_step = EVAL_VEC_STEP if self.step_metric == VEC_STEPS else EVAL_STEP
         #: Names logged so far, by this writer or TensorBoard's
         self.names: set[str] = set()
         #: Rows of the logger so far
@@ -74,17 +80,19 @@ class WandbWriter(KVWriter):
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
         self.names.update(values)
-        at = {self.step_metric: step, TIMESTEPS: step}
+        at = {self.step_metric: step // self._n_envs, TIMESTEPS: step}
         self._run.log({**values, **at})
 
-    def _draw_over_eval_step(self, logged: Mapping[str, Any]) -> None:
+    def _draw_over_eval_step(self, logged: dict[str, Any]) -> None:
         """Define each name, because W&B chooses at random between matching patterns such as ``*`` and ``eval/*``."""
         if EVAL_STEP not in logged:
             return
+        if self._eval_step == EVAL_VEC_STEP:
+            logged[EVAL_VEC_STEP] = logged[EVAL_STEP] // self._n_envs
         for name in logged:
             if name.startswith(_EVAL) and name not in self._eval_names:
                 self._eval_names.add(name)
-                self._run.define_metric(name, step_metric=None if name == EVAL_STEP else EVAL_STEP)
+                self._run.define_metric(name, step_metric=None if name == self._eval_step else self._eval_step)
 
     def close(self) -> None:
         """The run is closed by its owner."""

@@ -47,6 +47,7 @@ class RunFacts:
     :param versions: of the packages
     :param command: the command line, without passwords
     :param started: when, in local time
+    :param axis: x axis of plots and trackers: ``timesteps`` or ``vec_steps``
     :param threshold: score at which the environment counts as solved, if one was given
     :param env_threshold: the environment's own
     :param evaluates: whether the agent is evaluated during training
@@ -72,6 +73,7 @@ class RunFacts:
     versions: dict[str, str]
     command: str
     started: str
+    axis: str = "timesteps"
     threshold: float | None = None
     env_threshold: float | None = None
     evaluates: bool = False

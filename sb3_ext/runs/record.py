@@ -39,6 +39,7 @@ _MAX_EVALUATIONS = 100_000_000
 _TRAINING: dict[str, type] = {
     **dict.fromkeys(("state", "algorithm", "env_id", "stop_reason", "error", "signal", "threshold_source"), str),
     **dict.fromkeys(("steps", "steps_at_start", "total_timesteps", "seconds", "threshold", "env_threshold"), float),
+    **{"axis": str, "n_envs": float},
     **dict.fromkeys(("evaluates", "deterministic_eval"), bool),
     "charts": list,
 }
@@ -206,6 +207,11 @@ class RunRecord:
         if isinstance(of_env, (int, float)):
             return Threshold(float(of_env), "of the environment")
         return _threshold_of(self.env_id)
+
+    @property
+    def steps_per_tick(self) -> int:
+        """Timesteps for one step on the x axis of plots: more than one if that is in vec steps."""
+        return max(int(self.training.get("n_envs") or 1), 1) if self.training.get("axis") == "vec_steps" else 1
 
     def _latest(self, name: str) -> float | None:
         return None if self.progress is None else self.progress.latest(name)

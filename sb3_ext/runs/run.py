@@ -62,6 +62,7 @@ class Run:
     :param algo: name of the algorithm in RL Zoo's way; ``None``: from the model's class
     :param make_env: given a number of environments, returns a function that makes them as for evaluation, and that
         cloudpickle can send to another process; ``None``: they are made like those of training
+    :param axis: x axis of plots and trackers: ``timesteps``, or ``vec_steps``, each one step in every environment
     """
 
     stock = StockCallbacks()
@@ -75,6 +76,7 @@ class Run:
         threshold: float | None = None,
         algo: str | None = None,
         make_env: Callable[[int], Callable[..., VecEnv]] | None = None,
+        axis: str = "timesteps",
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self.given_threshold = threshold
@@ -87,7 +89,7 @@ class Run:
         self.is_at_exit = False
         self.is_over = False
         self.make_env = make_env
-        self._algo = algo
+        self._algo, self._axis = algo, axis
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False
         self._kept: set[Path] = set()
@@ -134,6 +136,7 @@ class Run:
         thresholds = map(reward_threshold, (env, *(evaluation.eval_env for evaluation in self.stock.evaluations)))
         self.env_threshold = next((threshold for threshold in thresholds if threshold is not None), None)
         self.facts = RunFacts.of(model, self._algo, getattr(spec_of(env), "id", None))
+        self.facts.axis = self._axis
         self.facts.threshold, self.facts.env_threshold = self.given_threshold, self.env_threshold
         if self.stock.evaluations:
             self.facts.evaluates, self.facts.deterministic_eval = True, self.stock.evaluations[0].deterministic

@@ -162,8 +162,8 @@ class ExtExperimentManager(ExperimentManager):
         if self._uses_options:
             self._is_saved = False
             make_env = partial(env_factory.env_factory, self)
-            known = {"folder": self.save_path, "threshold": self._options.threshold, "algo": self.algo}
-            run = Run.prepare(model, **known, make_env=make_env)
+            options = {"threshold": self._options.threshold, "axis": self._options.axis}
+            run = Run.prepare(model, folder=self.save_path, algo=self.algo, make_env=make_env, **options)
             # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
             run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         else:
@@ -205,7 +205,10 @@ class ExtExperimentManager(ExperimentManager):
         typed = typed_flags(self.args)
         if self.save_freq > 0:
             typed["save_freq"] = self.save_freq
-        self._options = read_ext(hyperparams.pop("ext", None), self._is_ours).overridden_by(typed)
+        options, n_envs = read_ext(hyperparams.pop("ext", None), self._is_ours), int(hyperparams.get("n_envs", 1))
+        self._options = options.in_timesteps(n_envs).overridden_by(typed)
+        if options.axis == "vec_steps" and self.n_timesteps <= 0:
+            hyperparams["n_timesteps"] = float(hyperparams["n_timesteps"]) * n_envs
         requested = self._options.vec_env
         curriculum = self._options.curriculum
         native = self._options.native and requested == "auto" and curriculum is None and not self._options.members

@@ -31,6 +31,9 @@ class ExtOptions(Options):
     """
     :param threshold: mean raw reward at which the environment counts as solved, for stopping, metrics, alerts and the
         report; ``None`` for the one in the environment's spec
+    :param axis: unit of ``n_timesteps``, of evaluation's ``every`` and ``warmup`` and of checkpoints' ``every`` in the
+        file, and the x axis of plots and of W&B: ``timesteps`` of all environments together, or ``vec_steps``, each one
+        step in every environment. The command line's numbers are timesteps
     :param native: use an environment's native vectorised version where there is one: Atari games with the standard
         wrappers, CartPole-v1
     :param vec_env: how other environments run in parallel: ``dummy`` (one after the other), ``subproc`` (SB3's, a
@@ -48,6 +51,7 @@ class ExtOptions(Options):
     """
 
     threshold: Number | None = None
+    axis: Literal["timesteps", "vec_steps"] = "timesteps"
     native: bool = True
     vec_env: Literal["auto", "dummy", "subproc", "multicore"] = "auto"
     threads: Annotated[int | str, PlainValidator(_check_threads)] = "auto"
@@ -73,6 +77,19 @@ class ExtOptions(Options):
         """The options that are on and make a callback, in the order of the fields."""
         values = [getattr(self, name) for name in type(self).model_fields]
         return [value for value in values if isinstance(value, Options) and value.callback]
+
+    def in_timesteps(self, n_envs: int) -> ExtOptions:
+        """The same options, with numbers of steps in timesteps."""
+        if self.axis == "timesteps":
+            return self
+        changed: dict[str, Options] = {}
+        for topic in ("evaluation", "checkpoints"):
+            options = getattr(self, topic)
+            steps = {name: getattr(options, name, None) for name in ("every", "warmup")}
+            scaled = {name: count * n_envs for name, count in steps.items() if count is not None}
+            if scaled:
+                changed[topic] = options.model_copy(update=scaled)
+        return self.model_copy(update=changed)
 
     def overridden_by(self, flags: Mapping[str, Any]) -> ExtOptions:
         """

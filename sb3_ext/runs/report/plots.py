@@ -5,7 +5,7 @@ The figures don't use pyplot, so they need no display and leave the user's own f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,9 +58,9 @@ def _score(run: RunRecord) -> Figure | None:
     figure = _figure(8, 4.5)
     axes = figure.add_subplot()
     if run.score is not None:
-        _draw(axes, run.score, label="training (with exploration, mean of up to 100 episodes)")
+        _draw(run, axes, run.score, label="training (with exploration, mean of up to 100 episodes)")
     if run.evaluations:
-        steps = [evaluation.step for evaluation in run.evaluations]
+        steps = _x(run, [evaluation.step for evaluation in run.evaluations])
         means = np.array([evaluation.mean for evaluation in run.evaluations])
         spread = np.array([evaluation.std or 0.0 for evaluation in run.evaluations])
         n_episodes = run.evaluations[-1].n_episodes
@@ -69,7 +69,7 @@ def _score(run: RunRecord) -> Figure | None:
         axes.fill_between(steps, means - spread, means + spread, alpha=0.2, color=axes.lines[-1].get_color())
     if run.threshold is not None:
         axes.axhline(run.threshold.value, linestyle="--", color="grey", label=f"threshold {run.threshold.value:g}")
-    axes.set(title=_title(run), xlabel="steps", ylabel="score (raw reward of an episode)")
+    axes.set(title=_title(run), xlabel=_unit(run), ylabel="score (raw reward of an episode)")
     _finish(axes)
     return figure
 
@@ -81,13 +81,13 @@ def _losses(run: RunRecord) -> Figure | None:
     figure = _figure(8, 4.5)
     axes = figure.add_subplot()
     for name in scaled:
-        _draw(axes, run.series[name], label=name)
+        _draw(run, axes, run.series[name], label=name)
     axes.axhline(0.0, linewidth=0.8, color="grey")
     # Linear around zero, so that a large part doesn't hide a small one
     sizes = np.abs(np.concatenate([run.series[name].finite.values for name in scaled]))
     if len(sizes) and sizes.max() > 0:
         axes.set_yscale("symlog", linthresh=max(float(np.median(sizes)), float(sizes.max()) * 1e-4))
-    axes.set(title=f"{_title(run)}: losses times their coefficients", xlabel="steps", ylabel="part of the loss")
+    axes.set(title=f"{_title(run)}: losses times their coefficients", xlabel=_unit(run), ylabel="part of the loss")
     _finish(axes)
     return figure
 
@@ -104,7 +104,7 @@ def _panels(run: RunRecord, names: list[str], what: str) -> Figure | None:
     figure.suptitle(f"{_title(run)}: {what}", fontsize=10)
     for index, name in enumerate(names, 1):
         axes = figure.add_subplot(n_rows, _COLUMNS, index)
-        _draw(axes, run.series[name])
+        _draw(run, axes, run.series[name])
         axes.set_title(name, fontsize=9)
         _finish(axes)
     return figure
@@ -116,11 +116,20 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, series: Series, label: str | None = None) -> None:
+def _draw(run: RunRecord, axes: Axes, series: Series, label: str | None = None) -> None:
     every = max(1, len(series.values) // _MAX_POINTS)
     # NaN is a gap in the line; infinity would ruin the axis
     values = np.where(np.isfinite(series.values), series.values, np.nan)
-    axes.plot(series.steps[::every], values[::every], "o-" if len(values) == 1 else "-", markersize=3, label=label)
+    steps, style = _x(run, series.steps), "o-" if len(values) == 1 else "-"
+    axes.plot(steps[::every], values[::every], style, markersize=3, label=label)
+
+
+def _x(run: RunRecord, steps: Sequence[float] | np.ndarray) -> np.ndarray:
+    return np.asarray(steps) // run.steps_per_tick
+
+
+def _unit(run: RunRecord) -> str:
+    return "steps" if run.steps_per_tick == 1 else "vec steps"
 
 
 def _finish(axes: Axes) -> None:

@@ -23,6 +23,7 @@ from sb3_ext import PPOExt
 from sb3_ext.callbacks.alerts.callback import Alerts
 from sb3_ext.callbacks.tracking.callback import Tracking
 from sb3_ext.runs.agents.statistics import save_statistics
+from sb3_ext.runs.run import Run
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
 TIMESTEPS = "time/total_timesteps"
@@ -139,6 +140,19 @@ def test_numbers_are_those_of_the_csv_file_at_their_true_steps(trained):
     assert [step for step, _ in run.curve("rollout/ep_len_mean")] == [ROLLOUT * n for n in range(1, 7)]
     # The last update, which SB3 makes after its last row
     assert run.curve("train/approx_kl")[-1][0] == 6 * ROLLOUT and len(run.curve("train/approx_kl")) == 6
+
+
+def test_the_x_axis_may_be_vec_steps(folder, tmp_path):
+    model = make_model()
+    Run.prepare(model, axis="vec_steps")
+    tracking = Tracking(str(tmp_path), notes="by vec steps", upload_mb=0)
+    model.learn(4 * ROLLOUT, callback=[Busy(tmp_path, tracking), tracking])
+    (run,) = runs_of(folder, "by vec steps")
+    assert run.step_metrics["*"] == "time/vec_steps" and run.step_metrics["eval/mean_reward"] == "eval/vec_step"
+    assert [step for step, _ in run.curve("rollout/ep_len_mean", "time/vec_steps")] == [64, 128, 192, 256]
+    assert run.curve("eval/mean_reward", "eval/vec_step") == [(64, 42.0)]
+    sections = json.loads((tmp_path / "dashboard.json").read_text())["sections"]
+    assert {panel["x"] for section in sections for panel in section["panels"]} == {"time/vec_steps", "eval/vec_step"}
 
 
 def test_the_x_axis_is_timesteps_and_for_evaluations_the_step_of_their_weights(trained):

@@ -13,13 +13,13 @@ STEPS = [100, 200, 300]
 
 @pytest.fixture
 def make_run(tmp_path):
-    def make(**metrics):
+    def make(facts=None, **metrics):
         rows = [{"time/total_timesteps": step} for step in STEPS]
         for name, values in metrics.items():
             for row, value in zip(rows, values, strict=True):
                 row[name.replace("__", "/")] = value
         (tmp_path / "progress.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        (tmp_path / "run.json").write_text(json.dumps({"algorithm": "PPOExt", "threshold": 7.0}))
+        (tmp_path / "run.json").write_text(json.dumps({"algorithm": "PPOExt", "threshold": 7.0, **(facts or {})}))
         return read_record(tmp_path)
 
     return make
@@ -39,6 +39,15 @@ def test_the_score_is_drawn_with_evaluations_and_the_threshold(make_run, tmp_pat
     assert axes.lines[-1].get_label() == "threshold 7" and set(axes.lines[-1].get_ydata()) == {7.0}
     assert (axes.get_title(), axes.get_xlabel()) == (f"PPOExt, {tmp_path.name}", "steps")
     assert axes.get_ylabel() == "score (raw reward of an episode)"
+
+
+def test_the_x_axis_may_be_vec_steps(make_run, tmp_path):
+    np.savez(tmp_path / "evaluations.npz", timesteps=STEPS, results=[[1], [4], [5]], ep_lengths=[[1]] * 3)
+    run = make_run({"axis": "vec_steps", "n_envs": 4}, rollout__ep_rew_mean=[1.0, 2.0, 3.0])
+    (axes,) = _score(run).axes
+    assert axes.get_xlabel() == "vec steps"
+    for line in axes.lines[:2]:
+        assert line.get_xdata().tolist() == [step // 4 for step in STEPS]
 
 
 def test_losses_that_are_scaled_share_a_plot(make_run, tmp_path):
