@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback,
 from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
 from sb3_ext.callbacks.save_normalization import SaveNormalization
-from sb3_ext.callbacks.table.files import LogFiles
+from sb3_ext.callbacks.table.log_files import LogFiles
 from sb3_ext.callbacks.training_progress import TrainingProgress
 from sb3_ext.zoo.options import ExtOptions
 

@@ -21,7 +21,7 @@ from sb3_ext.callbacks.evaluation.callback import Evaluation
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.callbacks.report import Report
 from sb3_ext.callbacks.table.callback import Table
-from sb3_ext.callbacks.table.files import LogFiles
+from sb3_ext.callbacks.table.log_files import LogFiles
 from sb3_ext.callbacks.tracking.callback import Tracking
 
 STEPS = 64

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 import re
 import sys
 
@@ -18,8 +17,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from sb3_ext.callbacks.alerts import Alerts
 from sb3_ext.callbacks.metrics import Metrics
 from sb3_ext.callbacks.table.callback import LiveTable, Table, TableOptions
-from sb3_ext.callbacks.table.files import AppendedCSV, LogFiles, log_files
 from sb3_ext.callbacks.table.format import format_value
+from sb3_ext.callbacks.table.log_files import LogFiles
 from sb3_ext.callbacks.table.plain import PlainLines
 from sb3_ext.common.options import read_switch
 from sb3_ext.metrics.catalogue import describe
@@ -292,48 +291,6 @@ def test_a_training_can_go_on_with_the_same_table():
     assert [line.split(" | ")[0] for line in output.getvalue().splitlines()] == [
         *("32 steps (33%)", "64 steps (67%)", "96 steps (100%)", "128 steps (100%)"),
     ]
-
-
-def test_a_new_column_is_in_the_file_as_a_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "progress.csv"
-    file = AppendedCSV(str(path))
-    file.write({"b": 1, "text": 'a, "b"'}, {"b": (), "text": ()})
-    before = path.read_text()
-    with path.open() as seen_by_others:
-        file.write({"c": 2.5, "hidden": 3}, {"c": (), "hidden": ("csv",)})
-        assert seen_by_others.read() == before
-    file.write({"b": 4}, {"b": ()})
-    file.close()
-    rows = list(csv.DictReader(path.open()))
-    assert rows == [
-        {"b": "1", "text": 'a, "b"', "c": ""},
-        {"b": "", "text": "", "c": "2.5"},
-        {"b": "4", "text": "", "c": ""},
-    ]
-    assert [file.name for file in tmp_path.iterdir()] == ["progress.csv"]
-
-
-def test_files_keep_the_rows_of_the_training_before(tmp_path):
-    logger = Logger(None, [])
-    first = log_files(logger, tmp_path)
-    assert log_files(logger, tmp_path) == []
-    logger.record("a", 1)
-    logger.dump(1)
-    for output_format in first:
-        output_format.close()
-    with open(tmp_path / "progress.csv", "a") as csv_file, open(tmp_path / "progress.json", "a") as json_file:
-        csv_file.write("0.")  # a training that was killed
-        json_file.write('{"a": 0.')
-    logger = Logger(None, [])
-    log_files(logger, tmp_path)
-    for step, row in enumerate([{"a": 2, "b": 3.5}, {"b": math.nan}], start=2):
-        for name, value in row.items():
-            logger.record(name, value)
-        logger.dump(step)
-    with open(tmp_path / "progress.csv") as file:
-        assert list(csv.DictReader(file)) == [{"a": "1", "b": ""}, {"a": "2", "b": "3.5"}, {"a": "", "b": "nan"}]
-    rows = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
-    assert rows[:2] == [{"a": 1}, {"a": 2, "b": 3.5}] and math.isnan(rows[2]["b"])
 
 
 @pytest.mark.parametrize(
