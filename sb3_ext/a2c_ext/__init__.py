@@ -1,4 +1,4 @@
-"""A2CExt: SB3's A2C with schedules for its numbers and policies from names."""
+"""A2CExt: SB3's A2C with schedules, policies by name and the fast path."""
 
 from sb3_ext.a2c_ext.a2c_ext import A2CExt
 

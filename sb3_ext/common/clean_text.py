@@ -1,4 +1,4 @@
-"""Text that may be shown to others: without passwords, and without what a terminal would obey."""
+"""Text that is safe to show: without passwords, and without control characters for a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["mask_passwords", "masked_command_line", "printable"]
 _ADDRESS = re.compile(r'://(?:[^\s"]|"(?!$|[\s,:}\]]))+')
 #: ``?password=…`` and the like
 _IN_QUERY = re.compile(r"""([?&;][\w.-]{0,50}(?:password|passwd|pwd|secret|token|api_?key)=)[^&;#\s"']+""", re.I)
-#: Control characters but tab and newline, what turns the direction of text, and halves of characters
+#: Control characters except tab and newline, marks of the text direction, and lone surrogates
 _NOT_PRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

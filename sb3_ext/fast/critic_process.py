@@ -29,19 +29,18 @@ from sb3_ext.vec_env.shared_arrays import SharedArrays
 
 __all__ = ["CriticProcess", "CriticProcessFailed", "ValueLossGradient", "can_fork"]
 
-#: Places in the shared words, a cache line for each side. Those of the main process: the number of the order, the rows
-#: of the minibatch (none: the update ends), the number of the verdict, the count of steps
+#: Positions in the shared words, one cache line for each side. Of the main process: number of the order, rows of the
+#: minibatch (none: the update ends), number of the verdict, count of steps
 _ORDER, _START, _STOP, _VERDICT, _STEP = 0, 1, 2, 3, 4
-#: Those of the critic's process: the number of the order that it has answered, of that which it is through with, and
-#: whether it works at all
+#: Of the critic's process: number of the order that it has answered, of the one that it has finished; does it work?
 _ANSWER, _DONE, _READY = 8, 9, 10
-#: Places in the shared numbers: what to multiply the gradients with (NaN too), norm of the critic's gradients, its loss
+#: Positions in the shared numbers: factor for the gradients (may be NaN), norm of the critic's gradients, its loss
 _SCALE, _NORM, _LOSS = 0, 8, 9
-#: A scale that says: leave the parameters as they are
+#: A factor that means: leave the parameters as they are
 _DROP = -1.0
 #: Reads of a word before a waiting process yields the core: one or two milliseconds
 _READS = 30_000
-#: Seconds in which a new process must have shown that it works
+#: Seconds within which a new process must have shown that it works
 _START_TIMEOUT = 5.0
 #: Further reads, 0.1 ms and more each, after which a process that doesn't answer counts as stuck. Not seconds: those
 #: also pass while a whole training is suspended.
@@ -63,7 +62,7 @@ class ValueLossGradient(Protocol):
 
 def can_fork() -> bool:
     """:return: whether there is a second core, and a system on which such a process works"""
-    # Other processors may show one process's writes to another in another order
+    # Other processors may reorder the writes that another process sees
     ordered = platform.machine() in ("x86_64", "AMD64")
     has_cores = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
     can = ordered and has_cores and "fork" in multiprocessing.get_all_start_methods()
@@ -273,7 +272,7 @@ def _wait_for(words: Any, place: int, number: int, check: Callable[[], None]) ->
 
 
 def _run(half: _Half, reader: Connection, inherited: Connection, parent: int) -> None:
-    gc.disable()  # it would write to, and so copy, the memory that it has in common with the main process
+    gc.disable()  # it would write to, and so copy, the memory shared with the main process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process decides what Ctrl-C means
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     inherited.close()

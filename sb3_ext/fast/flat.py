@@ -12,7 +12,7 @@ from sb3_ext.common.updates import GradientNorms, split_parameters
 
 __all__ = ["AdamPart", "AdamSettings", "FlatAdam", "FlatBackup", "FlatParameters", "clipping_scale"]
 
-#: Numbers in it
+#: Floats per cache line
 _CACHE_LINE = 16
 
 

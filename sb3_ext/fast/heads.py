@@ -148,7 +148,7 @@ def has_head(action_space: spaces.Space) -> bool:
     if isinstance(action_space, spaces.MultiDiscrete):
         return action_space.nvec.ndim == 1
     if isinstance(action_space, spaces.Box):
-        # A rollout buffer of another type rounds the actions, and their log-probabilities are those before
+        # A rollout buffer of another dtype rounds the actions after their log-probabilities were computed
         return len(action_space.shape) == 1 and action_space.dtype in (np.float32, np.float64)
     return isinstance(action_space, spaces.Discrete)
 

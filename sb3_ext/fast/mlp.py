@@ -72,7 +72,7 @@ class Workspace:
         """:return: memory for each layer's output, the same at each call"""
         if (mlp, batch_size) not in self._outputs:
             if len(self._outputs) >= 16:
-                self._outputs.clear()  # batches of ever new sizes
+                self._outputs.clear()  # batch sizes keep changing
                 self._gradients.clear()
             self._outputs[mlp, batch_size] = [th.empty(batch_size, width) for width in widths]
         return self._outputs[mlp, batch_size]

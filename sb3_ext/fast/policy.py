@@ -17,7 +17,7 @@ __all__ = ["ActorCriticOutput", "FastPolicy", "LossGradient", "has_hooks"]
 
 #: A rollout is evaluated in chunks of so many rows: larger ones leave the processor's caches
 _CHUNK = 1024
-#: Values, log-probabilities and entropies, one for each sample.
+#: Values, log-probabilities and entropies, one per sample
 ActorCriticOutput = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -114,7 +114,7 @@ def _fingerprint(policy: ActorCriticPolicy) -> list[Any]:
     """Changes when someone replaces, moves, freezes or hooks anything that the fast path relies on."""
     marks: list[Any] = [id(policy.optimizer)]
     modules: list[th.nn.Module] = [policy]
-    # A walk of our own: Module.modules() and .parameters() take ten times as long
+    # Our own traversal: Module.modules() and .parameters() take ten times as long
     while modules:
         module = modules.pop()
         marks.append((id(module), has_hooks(module)))

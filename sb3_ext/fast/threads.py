@@ -15,10 +15,9 @@ from sb3_ext.common.repeated_comparison import wins_clearly
 
 __all__ = ["choose_threads"]
 
-#: More threads must be this much faster: they keep the environments, the critic's process and the evaluation's from the
-#: cores.
+#: More threads must be this much faster: they take the cores from environments, evaluations and the critic's process
 _WORTH_IT = 1.3
-#: Samples in the measured gradient, at most
+#: Maximum number of samples in the measured gradient
 _BATCH = 128
 
 

@@ -1,4 +1,4 @@
-"""REINFORCE: the algorithm, and the rollout buffer that hands it whole episodes."""
+"""REINFORCE: the algorithm, and its rollout buffer, which returns whole episodes."""
 
 from sb3_ext.reinforce.reinforce import REINFORCE
 

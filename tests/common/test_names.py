@@ -125,6 +125,12 @@ def test_a_flag_in_quotes_is_refused(flags):
         PPOExt("MlpPolicy", "CartPole-v1", **flags)
 
 
+def test_a_flag_in_quotes_is_refused_by_load_too(tmp_path):
+    PPOExt("MlpPolicy", "CartPole-v1", n_steps=64, device="cpu").save(tmp_path / "model")
+    with pytest.raises(ValueError, match="fast='no' must be True or False"):
+        PPOExt.load(tmp_path / "model", fast="no")
+
+
 def test_an_infinite_gradient_norm_switches_clipping_off():
     assert PPOExt("MlpPolicy", "CartPole-v1", max_grad_norm=float("inf")).max_grad_norm == float("inf")
 

@@ -211,6 +211,22 @@ def test_what_yaml_makes_of_off_and_null_is_read_as_meant():
     assert (model.normalize_returns, model.baseline) == ("off", "none")
 
 
+def test_an_interrupted_update_leaves_the_optimizer_with_the_steps_that_were_made():
+    class Interrupted(REINFORCE):
+        def _step(self, policy, batch, metrics):
+            super()._step(policy, batch, metrics)
+            self.n_steps_made = getattr(self, "n_steps_made", 0) + 1
+            if self.n_steps_made == 3:
+                raise KeyboardInterrupt
+
+    env = make_vec_env("CartPole-v1", 2, seed=0)
+    model = Interrupted("MlpPolicy", env, n_steps=64, batch_size=8, seed=0, device="cpu")
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(128)
+    assert model.fast_policy is not None
+    assert {int(entry["step"]) for entry in model.policy.optimizer.state.values()} == {3}
+
+
 def test_it_learns_to_balance():
     model = REINFORCE("MlpPolicy", make_vec_env("CartPole-v1", 8, seed=1), 4e-3, n_steps=128, seed=1, device="cpu")
     model.learn(30_000)
