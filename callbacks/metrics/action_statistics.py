@@ -7,7 +7,7 @@ import math
 import numpy as np
 from gymnasium import spaces
 
-from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, Collected, even_stride
+from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, RecentData, even_stride
 from sb3_ext.callbacks.metrics.rollout_statistics import summarize
 
 __all__ = ["ActionStatistics"]
@@ -29,10 +29,10 @@ class ActionStatistics:
         if isinstance(space, spaces.Box):
             self._low, self._high = (bound.reshape(-1).astype(np.float64) for bound in (space.low, space.high))
 
-    def sample(self, collected: Collected) -> np.ndarray:
+    def sample(self, data: RecentData) -> np.ndarray:
         """Some of the collected actions, one per row, as the buffer has them."""
-        actions = collected.actions.reshape(-1, self._width)
-        stride = even_stride(len(actions), max(MAX_NUMBERS // self._width, 1), collected.n_envs)
+        actions = data.actions.reshape(-1, self._width)
+        stride = even_stride(len(actions), max(MAX_NUMBERS // self._width, 1), data.n_envs)
         return actions[::stride].astype(np.float64)
 
     def numbers(self, sample: np.ndarray) -> np.ndarray:

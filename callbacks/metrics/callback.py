@@ -1,8 +1,7 @@
-"""The metrics that SB3 leaves out: time, what was collected, how the policy acts, what the update did.
+"""The metrics that SB3 leaves out: time, collected data, the policy's behaviour, and updates.
 
-All are computed when the logger writes a row, from what is at hand then: a step of training costs next to nothing, and
-where rows are rare, so are the computations. Training goes on as without: nothing here draws random numbers, changes
-the policy or keeps more than a window of the past.
+All are computed when the logger writes a row, so a training step costs next to nothing. Training is not affected: no
+random numbers, no changes of the policy, and bounded memory.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from sb3_ext.callbacks.metrics.network_statistics import (
     largest_entropy,
     network_statistics,
 )
-from sb3_ext.callbacks.metrics.recent_data import Collected, recent_transitions, thinned, whole_rollout
+from sb3_ext.callbacks.metrics.recent_data import RecentData, recent_transitions, thinned, whole_rollout
 from sb3_ext.callbacks.metrics.rollout_statistics import (
     ObservationStatistics,
     RecentRewards,
@@ -45,7 +44,7 @@ __all__ = ["Metrics", "MetricsOptions"]
 
 #: Formats that can't draw a histogram
 _NO_HISTOGRAMS = ("stdout", "log", "json", "csv")
-#: Only in rows that SB3 writes about the training, and not in those of evaluations
+#: Only in SB3's rows about the training, not in those of evaluations
 _OF_TRAINING = "time/fps"
 
 
@@ -53,7 +52,7 @@ class MetricsOptions(ScoreOptions):
     """
     :param threshold: see :class:`ScoreOptions`; ``rollout/steps_to_threshold`` is about it
     :param histograms: record histograms of observations, rewards and actions, for TensorBoard and W&B
-    :param histogram_seconds: seconds between two histograms, at least
+    :param histogram_seconds: minimum time between histograms
     :param network: pass observations through the policy's networks: dead ReLUs, largest probabilities
     :param max_cost: fraction of the training time that ``network`` may take; it then runs for fewer rows
     :param info: keys of numbers in the environments' ``info``, logged as ``info/<key>``; see :class:`InfoMetrics`
@@ -70,11 +69,11 @@ class MetricsOptions(ScoreOptions):
 
 class Metrics(RunCallback):
     """
-    Completes the rows that the logger writes, see docs/metrics.md. For all algorithms of SB3: of the off-policy ones,
-    what is said of observations and actions is about the latest transitions in the replay buffer.
+    Adds metrics to the rows that the logger writes, see docs/metrics.md. Works with every SB3 algorithm. For off-policy
+    ones, statistics of observations and actions cover the latest transitions in the replay buffer.
 
     :param options: what to record
-    :param verbose: as for every callback
+    :param verbose: verbosity
     :param fields: fields of :class:`MetricsOptions`, instead of ``options``
     """
 
@@ -118,9 +117,9 @@ class Metrics(RunCallback):
         self.run.write_last_row()
 
     def _on_step(self) -> bool:
-        # At each step: whatever is slow belongs elsewhere
+        # Called at each step, so keep it fast
         rewards = self.locals.get("rewards")
-        if rewards is not None:  # ARS tells nothing of its steps
+        if rewards is not None:  # ARS has none
             self._rewards.add(rewards)
             self._episodes += int(np.count_nonzero(self.locals["dones"]))
             if self._info is not None:
@@ -141,16 +140,16 @@ class Metrics(RunCallback):
         self._has_rollout = False
 
     def _initial_policy(self) -> dict[str, float]:
-        """To be asked at once, because the first row may be written after many updates."""
-        collected = self._collected()
-        if not self.options.network or collected is None or not isinstance(self.model, OnPolicyAlgorithm):
+        """Computed at once, because the first row may come after many updates."""
+        data = self._recent_data()
+        if not self.options.network or data is None or not isinstance(self.model, OnPolicyAlgorithm):
             return {}
-        return initial_policy(self.model, draw_sample(collected, self.model.rollout_buffer))
+        return initial_policy(self.model, draw_sample(data, self.model.rollout_buffer))
 
     def _complete_row(self, step: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
         found = self._part(entropy, values)
         found |= self._part(scaled_losses, self.model, values) | self._part(gradient_norms, self.model, values)
-        if step >= self.num_timesteps:  # a row may be about the past, when an evaluation has taken its time
+        if step >= self.num_timesteps:  # the row of a slow evaluation is about the past
             found |= self._part(self._time, step, values)
         score = values.get("rollout/ep_rew_mean")
         if score is not None and self._efficiency is not None:
@@ -158,25 +157,25 @@ class Metrics(RunCallback):
         if _OF_TRAINING in values:
             if self._info is not None:
                 found |= self._part(self._info.take)
-            # Numbers that are not finite are for the alerts to tell, in words
+            # Alerts report numbers that are not finite
             with np.errstate(all="ignore"):
                 found = self._part(self._collected_metrics, step, values) | found
         return {name: value for name, value in found.items() if name not in values}
 
     def _part(self, compute: Callable[..., dict[str, float]], *args: Any) -> dict[str, float]:
-        """What it computes: where one of them raises, the others are still there."""
+        """If one part raises an error, the others are still computed."""
         return self._guard.run(compute.__qualname__.removeprefix("Metrics._"), compute, *args) or {}
 
     def _time(self, step: int, values: Mapping[str, Any]) -> dict[str, float]:
         model = self.model
         metrics = self._times.measure(step, model._total_timesteps, _OF_TRAINING in values)
         metrics["time/n_updates"] = model._n_updates
-        # Off-policy algorithms count them themselves, and go on when they are loaded
+        # Off-policy algorithms count episodes themselves, and continue after loading
         is_off_policy = isinstance(model, OffPolicyAlgorithm)
         metrics["time/episodes"] = model._episode_num if is_off_policy else self._episodes
         return metrics
 
-    def _collected(self) -> Collected | None:
+    def _recent_data(self) -> RecentData | None:
         model = self.model
         if isinstance(model, OnPolicyAlgorithm):
             return whole_rollout(model.rollout_buffer) if self._has_rollout else None
@@ -186,19 +185,19 @@ class Metrics(RunCallback):
         return None
 
     def _collected_metrics(self, step: int, values: Mapping[str, Any]) -> dict[str, float]:
-        """What the steps since the last row were like."""
+        """The data collected since the last row."""
         metrics: dict[str, float] = {}
         rewards = self._rewards.take()
         if rewards.size:
             metrics |= summarize(rewards).named("env/reward")
-        collected = self._collected()
+        data = self._recent_data()
         self._last_step = step
         if isinstance(self.model, OnPolicyAlgorithm):
             metrics["rollout/episodes"] = self._episodes - self._episodes_before
             self._episodes_before = self._episodes
-        if collected is None or self._observations is None or self._actions is None:
+        if data is None or self._observations is None or self._actions is None:
             return metrics
-        observations, actions = self._observations.sample(collected), self._actions.sample(collected)
+        observations, actions = self._observations.sample(data), self._actions.sample(data)
         metrics |= self._part(self._observations.describe, observations) | self._part(self._actions.describe, actions)
         if isinstance(self.model, OnPolicyAlgorithm):
             buffer = self.model.rollout_buffer
@@ -207,7 +206,7 @@ class Metrics(RunCallback):
             metrics["policy/entropy"] = min(estimate, self._largest_entropy)
         if self.options.network and self._budget.allows:
             with self._budget.spending():
-                metrics |= self._part(self._network_metrics, collected, values)
+                metrics |= self._part(self._network_metrics, data, values)
         if self.options.histograms and time.perf_counter() >= self._next_histograms:
             self._next_histograms = time.perf_counter() + self.options.histogram_seconds
             self._record_histogram("env/obs_hist", observations)
@@ -215,11 +214,11 @@ class Metrics(RunCallback):
             self._record_histogram("policy/action_hist", self._actions.numbers(actions))
         return metrics
 
-    def _network_metrics(self, collected: Collected, values: Mapping[str, Any]) -> dict[str, float]:
+    def _network_metrics(self, data: RecentData, values: Mapping[str, Any]) -> dict[str, float]:
         buffer = self.model.rollout_buffer if isinstance(self.model, OnPolicyAlgorithm) else None
-        metrics = network_statistics(self.model, draw_sample(collected, buffer))
-        observations = collected.observations
-        compares = buffer is not None and collected.n_axes == 2 and collected.n_envs > 1
+        metrics = network_statistics(self.model, draw_sample(data, buffer))
+        observations = data.observations
+        compares = buffer is not None and data.n_axes == 2 and data.n_envs > 1
         if compares and isinstance(observations, np.ndarray) and "rollout/env_diversity" not in values:
             diversity = env_diversity(observations)
             if diversity is not None:

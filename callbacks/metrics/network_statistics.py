@@ -22,7 +22,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
 from torch.distributions import Bernoulli
 
-from sb3_ext.callbacks.metrics.recent_data import Collected, Observations, even_stride
+from sb3_ext.callbacks.metrics.recent_data import Observations, RecentData, even_stride
 
 __all__ = ["PolicySample", "draw_sample", "initial_policy", "largest_entropy", "network_statistics"]
 
@@ -48,16 +48,16 @@ class PolicySample:
     episode_starts: th.Tensor | None = None
 
 
-def draw_sample(collected: Collected, buffer: Any) -> PolicySample:
+def draw_sample(data: RecentData, buffer: Any) -> PolicySample:
     """Sample the collected data, with the masks or LSTM states that the buffer has for it."""
-    first = collected.pick(np.zeros(1, dtype=int))
+    first = data.pick(np.zeros(1, dtype=int))
     width = sum(part.size for part in first.values()) if isinstance(first, dict) else first.size
     limit = int(np.clip(_MAX_NUMBERS // max(width, 1), _MIN_OBSERVATIONS, _MAX_OBSERVATIONS))
-    indices = np.arange(0, collected.size, even_stride(collected.size, limit, collected.n_envs))
-    observations = collected.pick(indices)
-    if not isinstance(buffer, RolloutBuffer) or collected.n_axes != 2:
+    indices = np.arange(0, data.size, even_stride(data.size, limit, data.n_envs))
+    observations = data.pick(indices)
+    if not isinstance(buffer, RolloutBuffer) or data.n_axes != 2:
         return PolicySample(observations)
-    steps, envs = np.divmod(indices, collected.n_envs)
+    steps, envs = np.divmod(indices, data.n_envs)
     if hasattr(buffer, "action_masks"):
         return PolicySample(observations, action_masks=buffer.action_masks[steps, envs])
     if not hasattr(buffer, "hidden_states_pi"):

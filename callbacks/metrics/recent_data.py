@@ -10,7 +10,7 @@ import numpy as np
 from stable_baselines3.common.buffers import ReplayBuffer, RolloutBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
-__all__ = ["MAX_NUMBERS", "Collected", "Observations", "even_stride", "recent_transitions", "thinned", "whole_rollout"]
+__all__ = ["MAX_NUMBERS", "Observations", "RecentData", "even_stride", "recent_transitions", "thinned", "whole_rollout"]
 
 Observations = np.ndarray | dict[str, np.ndarray]
 
@@ -21,7 +21,7 @@ _MAX_TRANSITIONS, _MAX_BYTES = 1000, 2_000_000
 
 
 @dataclass(frozen=True)
-class Collected:
+class RecentData:
     """
     :param observations: as the algorithm sees them
     :param actions: as the buffer has them
@@ -48,15 +48,15 @@ class Collected:
         return part.reshape(self.size, *part.shape[self.n_axes :])[indices]
 
 
-def whole_rollout(buffer: RolloutBuffer) -> Collected | None:
+def whole_rollout(buffer: RolloutBuffer) -> RecentData | None:
     """All of a complete rollout buffer; ``None`` if it is empty, as REINFORCE's before an episode has ended."""
     if buffer.returns.size == 0:
         return None
     # REINFORCE's buffer holds episodes, one after the other
-    return Collected(buffer.observations, buffer.actions, buffer.returns.ndim, buffer.n_envs)
+    return RecentData(buffer.observations, buffer.actions, buffer.returns.ndim, buffer.n_envs)
 
 
-def recent_transitions(buffer: ReplayBuffer, n_steps: int, vec_normalize: VecNormalize | None) -> Collected | None:
+def recent_transitions(buffer: ReplayBuffer, n_steps: int, vec_normalize: VecNormalize | None) -> RecentData | None:
     """The latest transitions in a replay buffer; ``None`` if it is empty.
 
     :param buffer: has raw observations
@@ -74,7 +74,7 @@ def recent_transitions(buffer: ReplayBuffer, n_steps: int, vec_normalize: VecNor
     observations = {key: part[latest] for key, part in parts.items()} if isinstance(parts, dict) else parts[latest]
     if vec_normalize is not None:
         observations = vec_normalize.normalize_obs(observations)
-    return Collected(observations, buffer.actions[latest], 2, buffer.n_envs)
+    return RecentData(observations, buffer.actions[latest], 2, buffer.n_envs)
 
 
 def even_stride(size: int, limit: int, period: int) -> int:

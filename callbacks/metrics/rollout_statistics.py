@@ -11,7 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.preprocessing import is_image_space
 
-from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, Collected, thinned
+from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, RecentData, thinned
 
 __all__ = ["ObservationStatistics", "RecentRewards", "Summary", "summarize", "value_statistics"]
 
@@ -90,16 +90,16 @@ class ObservationStatistics:
             for key, part in (numeric or parts).items()
         ]
 
-    def sample(self, collected: Collected) -> np.ndarray:
+    def sample(self, data: RecentData) -> np.ndarray:
         """Some of the numbers in the observations."""
-        samples = list(self._samples(collected))
+        samples = list(self._samples(data))
         return samples[0] if len(samples) == 1 else np.concatenate(samples)
 
-    def _samples(self, collected: Collected) -> Iterator[np.ndarray]:
+    def _samples(self, data: RecentData) -> Iterator[np.ndarray]:
         for key, width, scale in self._parts:
-            part: Any = collected.observations
+            part: Any = data.observations
             part = part if key is None else part[key]
-            numbers = thinned(part, width * collected.n_envs, MAX_NUMBERS // len(self._parts))
+            numbers = thinned(part, width * data.n_envs, MAX_NUMBERS // len(self._parts))
             if scale != 1.0:
                 numbers *= scale
             yield numbers

@@ -20,7 +20,7 @@ from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger,
 from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.table.plain import PlainLines
 from sb3_ext.callbacks.table.resize import ResizableLive
-from sb3_ext.callbacks.table.state import Attribute, TableState
+from sb3_ext.callbacks.table.state import AlertMetric, TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
 from sb3_ext.common.options import Number, Options, read_keywords
 from sb3_ext.runs.rows import RowStream, scalars
@@ -45,7 +45,7 @@ class LiveTable(KVWriter):
     :param bar: with a progress bar. Without one, tables are printed one below the other, above someone else's bar
     :param every_seconds: minimum time between plain lines
     :param sparklines: show curves
-    :param attribute: the metric at which an alert is shown
+    :param metric_of_alert: the metric at which an alert is shown
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class LiveTable(KVWriter):
         bar: bool = True,
         every_seconds: float = 0.0,
         sparklines: bool = True,
-        attribute: Attribute | None = None,
+        metric_of_alert: AlertMetric | None = None,
     ) -> None:
         self._console = console
         self._footer = footer
         self._bar = bar
         self._state = TableState()
         ascii_only = not console.encoding.lower().startswith("utf")
-        self._view = TableView(rows.history, attribute, sparklines, ascii_only)
-        self._plain = None if live else PlainLines(console.file, every_seconds, attribute)  # type: ignore[arg-type]
+        self._view = TableView(rows.history, metric_of_alert, sparklines, ascii_only)
+        self._plain = None if live else PlainLines(console.file, every_seconds, metric_of_alert)  # type: ignore[arg-type]
         self._live: ResizableLive | None = None
         self._lines: list[Text] = []
         self._drawn_for: tuple[int, int] | None = None
@@ -161,7 +161,7 @@ class Table(RunCallback):
     Shows a live table with a progress bar instead of SB3's table. With ``verbose=0`` there is neither. With SB3's
     progress bar (RL Zoo's ``-P``), it draws none of its own.
 
-    :param attribute: the metric at which an alert is shown, by the alert's id; default: the alert's own
+    :param metric_of_alert: the metric at which an alert is shown, by the alert's id; default: the alert's own
     :param verbose: verbosity
     :param options: how to show the rows
     :param fields: fields of :class:`TableOptions`, instead of ``options``
@@ -169,7 +169,7 @@ class Table(RunCallback):
 
     def __init__(
         self,
-        attribute: Attribute | None = None,
+        metric_of_alert: AlertMetric | None = None,
         verbose: int = 0,
         *,
         options: TableOptions | None = None,
@@ -177,7 +177,7 @@ class Table(RunCallback):
     ) -> None:
         super().__init__(verbose)
         self.options = read_keywords(TableOptions, options, fields, self)
-        self.attribute = attribute
+        self.metric_of_alert = metric_of_alert
         self.table: LiveTable | None = None
         self._episodes = 0
 
@@ -195,7 +195,7 @@ class Table(RunCallback):
             bar=not self.run.stock.has_progress_bar,
             every_seconds=self.options.every_seconds,
             sparklines=self.options.sparklines,
-            attribute=self.attribute or self.run.alert_metrics.get,
+            metric_of_alert=self.metric_of_alert or self.run.alert_metrics.get,
         )
         formats = self.logger.output_formats
         formats[formats.index(stock)] = self.table

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TextIO
 
 from sb3_ext.callbacks.table.format import format_value
-from sb3_ext.callbacks.table.state import Attribute, alerts_of
+from sb3_ext.callbacks.table.state import AlertMetric, alerts_of
 from sb3_ext.metrics.catalogue import describe, metrics, ordered
 
 __all__ = ["PlainLines", "plain_line"]
@@ -21,13 +21,13 @@ class PlainLines:
 
     :param file: where the lines go
     :param every_seconds: minimum time between lines; a line with a new alert comes at once
-    :param attribute: the metric at which an alert is shown
+    :param metric_of_alert: the metric at which an alert is shown
     """
 
-    def __init__(self, file: TextIO, every_seconds: float = 0.0, attribute: Attribute | None = None) -> None:
+    def __init__(self, file: TextIO, every_seconds: float = 0.0, metric_of_alert: AlertMetric | None = None) -> None:
         self._file = file
         self._every_seconds = every_seconds
-        self._attribute = attribute
+        self._metric_of_alert = metric_of_alert
         self._written_at = -float("inf")
         self._waiting: str | None = None
         self._values: dict[str, float | str] = {}
@@ -35,7 +35,7 @@ class PlainLines:
 
     def write(self, step: int, total: int, values: Mapping[str, float | str]) -> None:
         numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
-        alerts = alerts_of(numbers, self._attribute)
+        alerts = alerts_of(numbers, self._metric_of_alert)
         self._values.update(values)
         self._waiting = plain_line(step, total, self._values, alerts)
         ids = {rule_id for of_metric in alerts.values() for rule_id in of_metric}

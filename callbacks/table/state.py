@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-__all__ = ["Attribute", "Cell", "TableState", "alerts_of"]
+__all__ = ["AlertMetric", "Cell", "TableState", "alerts_of"]
 
 ALERT_PREFIX = "alert/"
 #: Not the id of a rule
 ALERT_TOTAL = "alert/total"
 
 #: Maps the id of an alert to the metric where it is shown, if any
-Attribute = Callable[[str], str | None]
+AlertMetric = Callable[[str], str | None]
 
 
 class Cell(NamedTuple):
@@ -53,17 +53,17 @@ class TableState:
         """The metrics with a line. Alerts are shown at their metric instead."""
         return [name for name in self.cells if name == ALERT_TOTAL or not name.startswith(ALERT_PREFIX)]
 
-    def alerts(self, attribute: Attribute | None) -> dict[str, list[str]]:
+    def alerts(self, metric_of_alert: AlertMetric | None) -> dict[str, list[str]]:
         values = {name: cell.value for name, cell in self.cells.items() if isinstance(cell.value, (int, float))}
-        return alerts_of(values, attribute)
+        return alerts_of(values, metric_of_alert)
 
 
-def alerts_of(values: Mapping[str, float], attribute: Attribute | None = None) -> dict[str, list[str]]:
+def alerts_of(values: Mapping[str, float], metric_of_alert: AlertMetric | None = None) -> dict[str, list[str]]:
     """Ids of active alerts by metric; those without a metric are under the empty name."""
     on: dict[str, list[str]] = {}
     for name, value in sorted(values.items()):
         if name.startswith(ALERT_PREFIX) and name != ALERT_TOTAL and value > 0:
             alert = name.removeprefix(ALERT_PREFIX)
-            metric = attribute(alert) if attribute is not None else None
+            metric = metric_of_alert(alert) if metric_of_alert is not None else None
             on.setdefault(metric or "", []).append(alert)
     return on

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sb3_ext.callbacks.table.format import arrow, clock, format_value, trend
 from sb3_ext.callbacks.table.layout import fit
-from sb3_ext.callbacks.table.state import Attribute, Cell, TableState
+from sb3_ext.callbacks.table.state import AlertMetric, Cell, TableState
 from sb3_ext.metrics.catalogue import MetricInfo, describe, ordered
 from sb3_ext.metrics.curves import CurveStore
 from sb3_ext.runs.report.charts import sparkline
@@ -103,7 +103,7 @@ class Footer(NamedTuple):
 class TableView:
     """
     :param history: curves for the sparklines
-    :param attribute: the metric at which an alert is shown
+    :param metric_of_alert: the metric at which an alert is shown
     :param sparklines: show curves
     :param ascii_only: the terminal can't show more
     """
@@ -111,12 +111,12 @@ class TableView:
     def __init__(
         self,
         history: CurveStore,
-        attribute: Attribute | None = None,
+        metric_of_alert: AlertMetric | None = None,
         sparklines: bool = True,
         ascii_only: bool = False,
     ) -> None:
         self._history = history
-        self._attribute = attribute
+        self._metric_of_alert = metric_of_alert
         self._sparklines = sparklines and not ascii_only
         self._ascii_only = ascii_only
 
@@ -126,7 +126,7 @@ class TableView:
         n_columns = max(1, (width + _GAP) // (_COLUMN + _GAP))
         column_width = min((width + _GAP) // n_columns - _GAP, _WIDEST)
         widths = Widths.of(column_width)
-        alerts = state.alerts(self._attribute)
+        alerts = state.alerts(self._metric_of_alert)
         names = tuple(ordered(state.names))
         # Leave room for the alerts below
         columns = fit(names, height - len(self._caption(alerts, width)), n_columns, first=alerts)

@@ -6,7 +6,7 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 
 from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
-from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, Collected, even_stride, recent_transitions, thinned
+from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, RecentData, even_stride, recent_transitions, thinned
 from sb3_ext.callbacks.metrics.rollout_statistics import ObservationStatistics, RecentRewards, summarize
 
 RNG = np.random.default_rng(0)
@@ -16,7 +16,7 @@ def collected_of(observations, actions=None, n_axes=2):
     first = next(iter(observations.values())) if isinstance(observations, dict) else observations
     if actions is None:
         actions = np.zeros((*first.shape[:n_axes], 1))
-    return Collected(observations, actions, n_axes, first.shape[1])
+    return RecentData(observations, actions, n_axes, first.shape[1])
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

@@ -112,7 +112,7 @@ def test_table_csv_json_and_tensorboard_have_the_same_numbers(tmp_path):
     model = model_for(output)
     model.logger.output_formats.append(TensorBoardOutputFormat(str(tmp_path)))
     # With someone else's progress bar, whole tables are printed, one for each row
-    files, table = LogFiles(str(tmp_path)), Table(every_seconds=0, attribute=SHOWN_AT.get)
+    files, table = LogFiles(str(tmp_path)), Table(every_seconds=0, metric_of_alert=SHOWN_AT.get)
     model.learn(96, callback=CallbackList([ProgressBarCallback(), Judging(), files, table]))
     files.close()
 
@@ -142,7 +142,7 @@ def test_table_csv_json_and_tensorboard_have_the_same_numbers(tmp_path):
 
 def test_a_line_with_an_alert_is_highlighted_and_names_it():
     output = Terminal()
-    train(output, Judging(), Table(every_seconds=0, attribute=SHOWN_AT.get))
+    train(output, Judging(), Table(every_seconds=0, metric_of_alert=SHOWN_AT.get))
     frame = last_frame(output.getvalue())
     (line,) = [line for line in frame.splitlines() if "approx_kl" in line]
     assert "\x1b[1;31m" in line and "⚠ kl_high" in line
@@ -205,7 +205,7 @@ def test_a_small_terminal_gets_what_is_most_important(monkeypatch, columns, line
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("LINES", str(lines))
     output = Terminal()
-    train(output, Judging(), Table(every_seconds=0, attribute=SHOWN_AT.get))
+    train(output, Judging(), Table(every_seconds=0, metric_of_alert=SHOWN_AT.get))
     frame = plain(last_frame(output.getvalue())).strip("\n").splitlines()
     assert len(frame) < max(lines, 2) and max(map(len, frame)) <= columns
     assert "clip_range_vf" not in "".join(frame)
@@ -224,7 +224,7 @@ def test_with_another_progress_bar_there_is_no_second_one():
 @pytest.mark.parametrize("algorithm", [PPO, DQN])
 def test_where_there_is_no_terminal_each_row_is_a_plain_line(algorithm):
     output = io.StringIO()
-    model = train(output, Judging(), Table(every_seconds=0, attribute=SHOWN_AT.get), algorithm=algorithm)
+    model = train(output, Judging(), Table(every_seconds=0, metric_of_alert=SHOWN_AT.get), algorithm=algorithm)
     lines = output.getvalue().splitlines()
     assert "\x1b" not in output.getvalue()
     assert len(lines) == RowStream.of(model.logger).history.curves["rollout/ep_rew_mean"].n_values
@@ -268,7 +268,7 @@ def test_the_summary_of_alerts_comes_below_the_table_whatever_comes_first(monkey
 
 def test_an_alert_that_lasts_is_told_at_the_pace_of_the_lines():
     output = io.StringIO()
-    train(output, Judging(), Table(every_seconds=1000, attribute=SHOWN_AT.get), steps=32 * 20)
+    train(output, Judging(), Table(every_seconds=1000, metric_of_alert=SHOWN_AT.get), steps=32 * 20)
     assert len(output.getvalue().splitlines()) == 3  # the first, the first with an alert, the last
 
 
