@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sb3_ext.wrappers.base import SeededWrapper
-from sb3_ext.wrappers.parameters import checked_keywords, read_parts, read_probability
+from sb3_ext.wrappers.parameters import read_parts, read_probability
 
 __all__ = ["ActionNoise", "StickyActions"]
 
@@ -25,9 +25,8 @@ class ActionNoise(SeededWrapper):
         a list with one per part
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, std: Any = None, probability: Any = None) -> None:
-        super().__init__(env, std=std, probability=probability)
+        super().__init__(env)
         space = env.action_space
         name, other, raw = "probability", "std", probability
         if isinstance(space, spaces.Box):
@@ -68,9 +67,8 @@ class StickyActions(SeededWrapper):
     :param probability: of repeating; the first action of an episode is always the agent's
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, probability: float) -> None:
-        super().__init__(env, probability=probability)
+        super().__init__(env)
         self._probability = read_probability("probability", probability)
         self._previous: Any = None
 

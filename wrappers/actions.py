@@ -10,12 +10,12 @@ import numpy as np
 from gymnasium import spaces
 
 from sb3_ext.common.names import nearest
-from sb3_ext.wrappers.parameters import checked_keywords
+from sb3_ext.wrappers.base import Recorded
 
 __all__ = ["ActionMaskFromInfo", "RemapActions"]
 
 
-class ActionMaskFromInfo(gym.Wrapper):
+class ActionMaskFromInfo(gym.Wrapper, Recorded):
     """
     Gives MaskablePPO the mask that an environment puts into its info, as Taxi does.
 
@@ -52,7 +52,7 @@ class ActionMaskFromInfo(gym.Wrapper):
         self._mask = np.asarray(info[self._key], dtype=bool)
 
 
-class RemapActions(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
+class RemapActions(gym.ActionWrapper, Recorded):
     """
     Lets the agent choose among some actions of the environment. Its own actions are indices into their list.
 
@@ -61,10 +61,8 @@ class RemapActions(gym.ActionWrapper, gym.utils.RecordConstructorArgs):
         ``get_action_meanings()``, as Atari games do; lists of numbers for the other spaces
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, actions: list[Any]) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, actions=actions)
-        gym.ActionWrapper.__init__(self, env)
+        super().__init__(env)
         known = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
         if not isinstance(env.action_space, known):
             raise ValueError(f"RemapActions can't be used for actions in {env.action_space}.")

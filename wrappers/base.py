@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+import inspect
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 from stable_baselines3.common.monitor import Monitor
 
-__all__ = ["EPISODE_KEY", "SeededWrapper", "insert_below_monitor", "report", "wrappers_of"]
+from sb3_ext.common.names import check_keywords
+
+__all__ = ["EPISODE_KEY", "Recorded", "SeededWrapper", "insert_below_monitor", "report", "wrappers_of"]
 
 #: Where ``info`` has the metrics of an episode, at its last step. The callback ``EpisodeMetrics`` logs their means
 EPISODE_KEY = "ext_episode"
 
 
-class SeededWrapper(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class Recorded(RecordConstructorArgs):
+    """
+    Checks the names of a wrapper's arguments, and records them so that the environment's spec can make it again. To be
+    inherited from after Gymnasium's class.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        self = super().__new__(cls)
+        parameters = inspect.signature(cls.__init__).parameters
+        if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters.values()):
+            check_keywords(cls.__name__, kwargs, parameters)
+        given = {**dict(zip(list(parameters)[1:], args, strict=False)), **kwargs}
+        if given:  # copies have none
+            RecordConstructorArgs.__init__(self, **{name: value for name, value in given.items() if name != "env"})
+        return self
+
+
+class SeededWrapper(gym.Wrapper, Recorded):
     """
     A wrapper with its own random numbers: the environment draws the same ones with the wrapper and without.
 
     The same seed gives the same numbers. Each wrapper of a chain gets different ones, even within one class.
 
     :param env: the environment
-    :param parameters: the other arguments of the constructor, so that the environment's spec can make it again
     """
 
-    def __init__(self, env: gym.Env, **parameters: Any) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, **parameters)
-        gym.Wrapper.__init__(self, env)
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
         self._random = np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

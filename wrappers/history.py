@@ -14,13 +14,14 @@ from gymnasium import spaces
 
 from sb3_ext.common.arguments import read_flag, read_whole
 from sb3_ext.common.names import nearest
+from sb3_ext.wrappers.base import Recorded
 from sb3_ext.wrappers.observation_noise import with_zero
-from sb3_ext.wrappers.parameters import checked_keywords, parts_of, spaces_with_parts
+from sb3_ext.wrappers.parameters import parts_of, spaces_with_parts
 
 __all__ = ["MaskObservation", "PreviousActions"]
 
 
-class PreviousActions(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class PreviousActions(gym.Wrapper, Recorded):
     """
     Adds the last actions of the episode to the observation, the latest last; zeros before the first action.
 
@@ -32,10 +33,8 @@ class PreviousActions(gym.Wrapper, gym.utils.RecordConstructorArgs):
         "previous_actions" of a Dict. With it, any other observation becomes the entry "observation" of a Dict.
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, horizon: int = 1, key: str | None = None) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, horizon=horizon, key=key)
-        gym.Wrapper.__init__(self, env)
+        super().__init__(env)
         horizon = read_whole("horizon", horizon, at_least=1)
         space = env.observation_space
         if isinstance(space, spaces.Dict):
@@ -81,7 +80,7 @@ class PreviousActions(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return spaces.Dict({**entries, self._key: actions})
 
 
-class MaskObservation(gym.ObservationWrapper, gym.utils.RecordConstructorArgs):
+class MaskObservation(gym.ObservationWrapper, Recorded):
     """
     Hides parts of the observation, such as the velocities.
 
@@ -91,10 +90,8 @@ class MaskObservation(gym.ObservationWrapper, gym.utils.RecordConstructorArgs):
     :param remove: leave the parts out; otherwise they are zeros, and the space stays the same
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, hide: Any, remove: bool = False) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, hide=hide, remove=remove)
-        gym.ObservationWrapper.__init__(self, env)
+        super().__init__(env)
         self._remove = read_flag("remove", remove)
         parts = parts_of(env.observation_space)
         hidden = {key: _read_mask(indices, parts[key]) for key, indices in _read_keys(hide, parts).items()}

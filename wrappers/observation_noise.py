@@ -13,8 +13,8 @@ from gymnasium.wrappers import DelayObservation
 
 from sb3_ext.common.arguments import read_flag, read_whole
 from sb3_ext.common.names import check_choice
-from sb3_ext.wrappers.base import SeededWrapper
-from sb3_ext.wrappers.parameters import checked_keywords, parts_of, read_parts, spaces_with_parts
+from sb3_ext.wrappers.base import Recorded, SeededWrapper
+from sb3_ext.wrappers.parameters import parts_of, read_parts, spaces_with_parts
 
 __all__ = ["ObservationDelay", "ObservationDropout", "ObservationNoise"]
 
@@ -32,9 +32,8 @@ class ObservationNoise(SeededWrapper):
     :param clip: keep observations within the bounds of their space; otherwise noisy parts become unbounded
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, std: Numbers, clip: bool = True) -> None:
-        super().__init__(env, std=std, clip=clip)
+        super().__init__(env)
         self._clip = read_flag("clip", clip)
         self._std = read_parts("std", std, env.observation_space, _is_float_box, "Boxes of floats")
         self._spaces = parts_of(env.observation_space)
@@ -69,9 +68,8 @@ class ObservationDropout(SeededWrapper):
         is complete then
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, probability: Numbers, fill: str = "zero") -> None:
-        super().__init__(env, probability=probability, fill=fill)
+        super().__init__(env)
         check_choice("fill", fill, ("zero", "last"))
         # In a Discrete space 0 is a state like any other: a wrong one rather than a hidden one
         kinds = (spaces.Box, spaces.MultiBinary)
@@ -105,7 +103,7 @@ class ObservationDropout(SeededWrapper):
         return self._seen[key].copy()[()]  # for Discrete a number, not an array
 
 
-class ObservationDelay(DelayObservation):
+class ObservationDelay(DelayObservation, Recorded):
     """
     Delays observations by some steps. Repeats the first one until the second is due, while Gymnasium's class shows
     zeros, which may be a valid state.
@@ -114,7 +112,6 @@ class ObservationDelay(DelayObservation):
     :param delay: number of steps
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, delay: int) -> None:
         super().__init__(env, read_whole("delay", delay, at_least=0))
 

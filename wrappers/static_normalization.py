@@ -12,6 +12,7 @@ from stable_baselines3.common.preprocessing import is_image_space
 
 from sb3_ext.common.arguments import read_flag, read_number
 from sb3_ext.common.names import nearest
+from sb3_ext.wrappers.base import Recorded
 
 __all__ = ["ScaleObservations", "is_vector"]
 
@@ -24,7 +25,7 @@ _UNBOUNDED = 1e10
 _N_EPISODES, _N_STEPS = 5, 2000
 
 
-class ScaleObservations(gym.ObservationWrapper, gym.utils.RecordConstructorArgs):
+class ScaleObservations(gym.ObservationWrapper, Recorded):
     """
     Scales Box observations from their bounds to [-1, 1]. Unlike ``VecNormalize`` it has no statistics to save or load.
 
@@ -40,8 +41,7 @@ class ScaleObservations(gym.ObservationWrapper, gym.utils.RecordConstructorArgs)
     """
 
     def __init__(self, env: gym.Env, low: Any = None, high: Any = None, clip: bool = True) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, low=low, high=high, clip=clip)
-        gym.ObservationWrapper.__init__(self, env)
+        super().__init__(env)
         self._clip = read_flag("clip", clip)
         space = env.observation_space
         if isinstance(space, spaces.Dict):

@@ -55,9 +55,8 @@ class FrameSkip(SeededWrapper):
     :param skip: number of steps; a list of two for a random number between them, both included
     """
 
-    @checked_keywords
     def __init__(self, env: gym.Env, skip: int | list[int] = 4) -> None:
-        super().__init__(env, skip=skip)
+        super().__init__(env)
         bounds = skip if isinstance(skip, (list, tuple)) else [skip, skip]
         if len(bounds) != 2:
             raise ValueError(f"skip={skip!r} must be a number of steps, or a list of two: lowest and highest.")

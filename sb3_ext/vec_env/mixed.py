@@ -17,13 +17,12 @@ from functools import partial
 from typing import Annotated, Any, SupportsFloat
 
 import gymnasium as gym
-from gymnasium.utils import RecordConstructorArgs
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.options import Count, Items, Number, Options, read_options
-from sb3_ext.wrappers.base import report
+from sb3_ext.wrappers.base import Recorded, report
 from sb3_ext.wrappers.env_variants import EnvVariant
 
 __all__ = [
@@ -86,7 +85,7 @@ def read_members(raw: Any) -> tuple[Member, ...]:
     return read_options(MixedOptions, {"members": raw}, "ext").members
 
 
-class MemberEnv(gym.Wrapper, RecordConstructorArgs):
+class MemberEnv(gym.Wrapper, Recorded):
     """
     Reports the score and the length of each episode under the member's name.
 
@@ -94,8 +93,7 @@ class MemberEnv(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, name: str) -> None:
-        RecordConstructorArgs.__init__(self, name=name)
-        gym.Wrapper.__init__(self, env)
+        super().__init__(env)
         self.member = name
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:

@@ -15,9 +15,8 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils import RecordConstructorArgs
 
-from sb3_ext.wrappers.base import insert_below_monitor, wrappers_of
+from sb3_ext.wrappers.base import Recorded, insert_below_monitor, wrappers_of
 from sb3_ext.wrappers.curriculum.options import CurriculumOptions, Stage, read_curriculum
 from sb3_ext.wrappers.randomization.attribute_path import AttributePath
 
@@ -54,7 +53,7 @@ def wrap_in_curriculum(
     return env
 
 
-class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
+class CurriculumEnv(gym.Wrapper, Recorded):
     """
     Plays stages without an environment of their own in the one it wraps, and makes the others when they begin.
 
@@ -66,8 +65,7 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, curriculum: CurriculumOptions | Mapping[str, Any], stage: int = 0) -> None:
-        RecordConstructorArgs.__init__(self, curriculum=curriculum, stage=stage)
-        gym.Wrapper.__init__(self, env)
+        super().__init__(env)
         self._stages = read_curriculum(curriculum).stages
         #: The outermost wrapper, where the search for attributes starts
         self.top: gym.Env = self
@@ -173,7 +171,7 @@ class CurriculumEnv(gym.Wrapper, RecordConstructorArgs):
             method(deepcopy(value))
 
 
-class StageStart(gym.Wrapper, RecordConstructorArgs):
+class StageStart(gym.Wrapper, Recorded):
     """
     The outermost wrapper: a stage begins before any other wrapper starts an episode.
 
@@ -181,8 +179,7 @@ class StageStart(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env) -> None:
-        RecordConstructorArgs.__init__(self)
-        gym.Wrapper.__init__(self, env)
+        super().__init__(env)
         self.curriculum_env = next(layer for layer in wrappers_of(env) if isinstance(layer, CurriculumEnv))
         self.curriculum_env.top = self
 

@@ -11,10 +11,9 @@ from typing import Any, ClassVar, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 
 from sb3_ext.common.names import check_keywords
-from sb3_ext.wrappers.base import report
+from sb3_ext.wrappers.base import Recorded, report
 from sb3_ext.wrappers.randomization.attribute_path import AttributePath
 from sb3_ext.wrappers.randomization.distributions import Distribution, Range
 from sb3_ext.wrappers.randomization.parsing import parse_distribution
@@ -24,7 +23,7 @@ __all__ = ["DomainRandomization", "NamedRandomization"]
 _STREAM = zlib.crc32(b"domain randomisation")
 
 
-class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
+class DomainRandomization(gym.Wrapper, Recorded):
     """
     Draws parameters at each reset, before the environment is reset.
 
@@ -37,8 +36,7 @@ class DomainRandomization(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, parameters: Mapping[str, Any] | None = None) -> None:
-        RecordConstructorArgs.__init__(self, parameters=parameters)
-        gym.Wrapper.__init__(self, env)
+        super().__init__(env)
         #: What to draw from, by name
         self.parameters: dict[str, Distribution] = {}
         #: From 0 to 1. The default is the end of training, for playing and evaluation

@@ -6,19 +6,17 @@ added outside Monitor: scores, thresholds and best models use the raw reward.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Self, SupportsFloat
+from typing import Any, ClassVar, NamedTuple, SupportsFloat
 
 import gymnasium as gym
-from gymnasium.utils import RecordConstructorArgs
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.monitor import Monitor
 
 from sb3_ext.common.arguments import read_number
-from sb3_ext.common.names import check_keywords, nearest
-from sb3_ext.wrappers.base import EPISODE_KEY, report
+from sb3_ext.common.names import nearest
+from sb3_ext.wrappers.base import EPISODE_KEY, Recorded, report
 
 __all__ = ["RewardTerms", "Step"]
 
@@ -45,7 +43,7 @@ class Step(NamedTuple):
     info: dict[str, Any]
 
 
-class RewardTerms(gym.Wrapper, RecordConstructorArgs):
+class RewardTerms(gym.Wrapper, Recorded):
     """
     Adds named terms to the reward: ``reward + Σ weight · value``.
 
@@ -67,24 +65,13 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
     #: Classes of environments it is for; empty for all
     made_for: ClassVar[tuple[type[gym.Env], ...]] = ()
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        # Checks arguments and records them for the spec, here instead of in each subclass
-        self = super().__new__(cls)
-        parameters = inspect.signature(cls.__init__).parameters
-        if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters.values()):
-            check_keywords(cls.__name__, kwargs, parameters)
-        given = {**dict(zip(list(parameters)[1:], args, strict=False)), **kwargs}
-        if given:  # copies have none
-            RecordConstructorArgs.__init__(self, **{name: value for name, value in given.items() if name != "env"})
-        return self
-
     def __init__(
         self,
         env: gym.Env,
         terms: Mapping[str, float] | None = None,
         functions: Mapping[str, Callable[[Step], float]] | None = None,
     ) -> None:
-        gym.Wrapper.__init__(self, env if is_wrapped(env, Monitor) else _RawMonitor(env))
+        super().__init__(env if is_wrapped(env, Monitor) else _RawMonitor(env))
         if self.made_for and not isinstance(env.unwrapped, self.made_for):
             classes = " or ".join(cls.__name__ for cls in self.made_for)
             raise ValueError(f"{type(self).__name__} is for {classes}, not for {env}.")
@@ -177,9 +164,5 @@ class RewardTerms(gym.Wrapper, RecordConstructorArgs):
         return weights
 
 
-class _RawMonitor(Monitor, RecordConstructorArgs):
+class _RawMonitor(Monitor, Recorded):
     """A Monitor that Gymnasium can make again from the environment's spec."""
-
-    def __init__(self, env: gym.Env) -> None:
-        RecordConstructorArgs.__init__(self)
-        Monitor.__init__(self, env)
