@@ -1,4 +1,4 @@
-"""Evaluates an agent while it is trained, by timesteps, here or in a process of its own."""
+"""Evaluates the agent during training, in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from sb3_ext.callbacks.evaluation.results import describe, log_late, log_now, me
 from sb3_ext.callbacks.evaluation.stop import StopCondition
 from sb3_ext.callbacks.evaluation.worker import EvaluationWorker
 from sb3_ext.common.options import read_keywords
+from sb3_ext.runs.agents.checkpoint import BEST, save_model
 from sb3_ext.runs.agents.env_recipe import EnvRecipe, PlaceholderEnv
-from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent, SnapshotFolder
+from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent
+from sb3_ext.runs.agents.statistics import save_statistics
 from sb3_ext.runs.play.scoring import Scores, play
 from sb3_ext.runs.run import Phase
 from sb3_ext.wrappers.training_link import link_to_training
@@ -36,23 +38,23 @@ _PATIENCE_AFTER_INTERRUPT = 10.0
 
 class Evaluation(RunCallback, EvalCallback):
     """
-    SB3's ``EvalCallback``, by timesteps, with a threshold, and optionally in a process of its own: what is evaluated
-    then is a snapshot of the agent and its normalisation statistics, and the results are those of its step.
+    SB3's ``EvalCallback``, by timesteps, with a threshold, and optionally in a separate process. That process evaluates
+    snapshots of the agent and its normalisation statistics, and the results belong to the snapshot's step.
 
     Logs ``eval/mean_reward``, ``std_reward``, ``mean_ep_length``, ``best_mean_reward``, ``success_rate``,
     ``n_episodes``, ``time`` and ``step``. Scores are raw rewards of the environment.
 
-    :param eval_env: environments to evaluate in; ``None`` makes one like those of training
+    :param eval_env: environments to evaluate in; ``None`` makes one like in training
     :param options: when and how to evaluate
-    :param make_env: makes such environments once more, in the process; ``None`` makes them from the spec of
-        ``eval_env``. cloudpickle must be able to send it
-    :param folder: for ``evaluations.npz`` and ``best_model.zip``; ``None`` writes none
-    :param callback_on_new_best: is called when there is a new best model
-    :param callback_after_eval: is called after each evaluation
-    :param use_masks: whether to tell the agent which actions are possible; by default where both know of it
-    :param render: show the environments; not in the process
-    :param verbose: 1 tells the results
-    :param warn: warn when the environments are in no Monitor
+    :param make_env: makes the environments of the separate process, and must be picklable by cloudpickle; ``None``
+        makes them from the spec of ``eval_env``
+    :param folder: where to save ``evaluations.npz`` and ``best_model.zip``; ``None`` saves neither
+    :param callback_on_new_best: called when there is a new best model
+    :param callback_after_eval: called after each evaluation
+    :param use_masks: give the agent action masks; by default if both support them
+    :param render: show the environments; not in the separate process
+    :param verbose: 1 prints the results
+    :param warn: warn if the environments are not in a Monitor
     :param fields: fields of :class:`EvaluationOptions`, instead of ``options``
     """
 
@@ -87,7 +89,7 @@ class Evaluation(RunCallback, EvalCallback):
             verbose=verbose,
             warn=warn,
         )
-        #: Timesteps of the agent that was evaluated last
+        #: Timesteps of the latest evaluated agent
         self.last_step: int | None = None
         #: Evaluations that were left out because the process was busy
         self.skipped = 0
@@ -97,16 +99,15 @@ class Evaluation(RunCallback, EvalCallback):
         self._stock_freq: int | None = None
         self._stop: StopCondition | None = None
         self._worker: EvaluationWorker | None = None
-        self._folder: SnapshotFolder | None = None
         self._ends_here = False
         self._due = math.inf
 
     @classmethod
     def from_stock(cls, callback: EvalCallback, options: EvaluationOptions | None = None) -> Self:
         """
-        :param callback: SB3's or sb3-contrib's, as RL Zoo makes them
-        :param options: what to do differently; what they leave open is taken from the callback
-        :return: what to use in its place
+        :param callback: SB3's or sb3-contrib's callback, as RL Zoo makes it
+        :param options: what to do differently; the rest is taken from the callback
+        :return: a callback to use instead
         """
         options = options or EvaluationOptions()
         evaluation = cls(
@@ -130,7 +131,7 @@ class Evaluation(RunCallback, EvalCallback):
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the training was ended, by a threshold or a plateau; ``None`` when it was not."""
+        """Why training was stopped, by a threshold or a plateau; ``None`` if it was not."""
         return None if self._stop is None else self._stop.reached
 
     @property
@@ -148,7 +149,7 @@ class Evaluation(RunCallback, EvalCallback):
         self._every = of_stock if self.options.every is None else self.options.every
         self.eval_freq = max(self._every // n_envs, 1)
         with warnings.catch_warnings():
-            # What matters is that both are wrapped alike, which shows when statistics are copied
+            # What matters is that both are wrapped alike, which is checked when statistics are copied
             warnings.filterwarnings("ignore", message="Training and eval env are not of the same type")
             super()._init_callback()
 
@@ -162,7 +163,8 @@ class Evaluation(RunCallback, EvalCallback):
             make_env = self._make_env
             if make_env is None and self.run.make_env is not None:
                 make_env = self.run.make_env(self.eval_env.num_envs)
-            self._worker = EvaluationWorker(self.model, self.eval_env, make_env, score_agent)
+            folder = self.best_model_save_path
+            self._worker = EvaluationWorker(self.model, self.eval_env, make_env, score_agent, folder)
         self.run.at_end(Phase.EVALUATE, self._finish)
 
     def _next_due(self) -> float:
@@ -191,7 +193,6 @@ class Evaluation(RunCallback, EvalCallback):
         return not self._ends_here
 
     def _evaluate(self) -> bool:
-        """Now that it is due."""
         self._due = self._next_due()
         go_on = True
         worker = self._worker
@@ -212,8 +213,8 @@ class Evaluation(RunCallback, EvalCallback):
                 sync_envs_normalization(self.training_env, self.eval_env)
             except (AssertionError, AttributeError) as error:
                 raise ValueError(
-                    "The environments for evaluation are not wrapped like those of training, which are in a "
-                    "VecNormalize: wrap both alike."
+                    "The training environments are in a VecNormalize, and the evaluation environments are wrapped "
+                    "differently: wrap both alike."
                 ) from error
         scores = self._score_agent(render=self.render, warn=self.warn)(self.model, self.eval_env)
         return self._report(self.num_timesteps, scores)
@@ -224,9 +225,9 @@ class Evaluation(RunCallback, EvalCallback):
         return partial(play, episodes=episodes, steps=self.options.steps, **settings)
 
     def _request(self, worker: EvaluationWorker) -> None:
-        # A curriculum tells only the environments of this process
+        # A curriculum sets the stage in this process only
         stage = self.eval_env.get_attr("stage", 0)[0] if self.eval_env.has_attr("stage") else None
-        worker.request(self._snapshots.take(self.model, stage))
+        worker.request(self.model, stage)
 
     def _report_late(self, snapshot: AgentSnapshot, scores: Scores) -> bool:
         try:
@@ -236,10 +237,9 @@ class Evaluation(RunCallback, EvalCallback):
 
     def _report(self, step: int, scores: Scores, snapshot: AgentSnapshot | None = None) -> bool:
         """
-        :param step: timesteps that the agent was trained for
-        :param scores: what it reached
-        :param snapshot: the agent; ``None`` when it is the present one
-        :return: whether the callbacks that are called want to go on
+        :param step: timesteps of the evaluated agent
+        :param snapshot: the evaluated agent; ``None`` if it is the present one
+        :return: whether the callbacks want training to continue
         """
         self.last_step, self.last_mean_reward = step, scores.mean
         is_best = scores.mean > self.best_mean_reward
@@ -247,7 +247,7 @@ class Evaluation(RunCallback, EvalCallback):
         self._keep(step, scores)
         metrics = metrics_of(scores, step, self.best_mean_reward)
         if snapshot is not None:
-            # Before it is told: an earlier result that still waits for its row is shown first
+            # First, because an earlier result that waits for its row must be shown before this one
             log_late(self.logger, metrics, self.num_timesteps)
         self.say(describe(scores, step, is_best, is_saved=self.best_model_save_path is not None))
         if snapshot is None:
@@ -273,22 +273,14 @@ class Evaluation(RunCallback, EvalCallback):
             )
 
     def _save_best(self, snapshot: AgentSnapshot | None) -> bool:
-        best = None if self.best_model_save_path is None else Path(self.best_model_save_path, "best_model.zip")
-        if best is not None:
-            snapshot = snapshot or self._snapshots.take(self.model)
-            snapshot.keep_as(best)
-        go_on = self.callback_on_new_best is None or self.callback_on_new_best.on_step()
-        if best is not None and snapshot is not None:
-            # SaveNormalization may have put those of the present beside it
-            snapshot.keep_statistics_for(best)
-            snapshot.discard()
-        return go_on
-
-    @property
-    def _snapshots(self) -> SnapshotFolder:
-        if self._folder is None:
-            self._folder = SnapshotFolder(self.best_model_save_path)
-        return self._folder
+        if self.best_model_save_path is not None:
+            best = Path(self.best_model_save_path, f"{BEST}.zip")
+            if snapshot is not None:
+                snapshot.keep_as(best)
+            else:
+                save_statistics(self.model, best)
+                save_model(self.model, best)
+        return self.callback_on_new_best is None or self.callback_on_new_best.on_step()
 
     def _finish(self) -> None:
         error = self.run.error
@@ -309,7 +301,7 @@ class Evaluation(RunCallback, EvalCallback):
         return self._ends_here or self.num_timesteps >= self.model._total_timesteps
 
     def _finish_evaluations(self, is_complete: bool) -> None:
-        """Wait for what is running, and evaluate the last weights."""
+        """Wait for the running evaluation, and evaluate the last weights."""
         if self._worker is not None and self._worker.pending is not None:
             self._wait(self._worker, is_complete)
         if not (is_complete and self.options.evaluates_at_end) or self.last_step == self.num_timesteps:
@@ -338,6 +330,3 @@ class Evaluation(RunCallback, EvalCallback):
         if self._worker is not None:
             self._worker.close()
             self._worker = None
-        if self._folder is not None:
-            self._folder.close()
-            self._folder = None

@@ -1,4 +1,4 @@
-"""What an evaluation gave, for the logger and for ``evaluations.npz``."""
+"""Results of an evaluation, for the logger, for ``evaluations.npz`` and for the screen."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ __all__ = ["describe", "log_late", "log_now", "metrics_of", "save_evaluations"]
 
 
 def metrics_of(scores: Scores, step: int, best: float) -> dict[str, float]:
-    """
-    :param scores: of an evaluation
-    :param step: timesteps that the agent was trained for
-    :param best: the best mean reward so far
-    :return: metrics by name
-    """
+    """:return: metrics by name, with the best mean reward so far"""
     metrics = {
         "eval/mean_reward": scores.mean,
         "eval/std_reward": scores.std,
@@ -38,13 +33,7 @@ def metrics_of(scores: Scores, step: int, best: float) -> dict[str, float]:
 
 
 def log_now(logger: Logger, metrics: dict[str, float], step: int) -> None:
-    """
-    Write a row at once, as SB3's ``EvalCallback`` does.
-
-    :param logger: of the training
-    :param metrics: of an evaluation
-    :param step: timesteps of both
-    """
+    """Write a row at once, as SB3's ``EvalCallback`` does."""
     for name, value in metrics.items():
         logger.record(name, value)
     dump_row(logger, step)
@@ -52,15 +41,11 @@ def log_now(logger: Logger, metrics: dict[str, float], step: int) -> None:
 
 def log_late(logger: Logger, metrics: dict[str, float], step: int) -> None:
     """
-    Let the next row have what was measured of an earlier agent: ``eval/step`` says of which one. TensorBoard, whose
-    rows need no order, gets it at that step.
-
-    :param logger: of the training
-    :param metrics: of an evaluation
-    :param step: timesteps of the training, which has gone on since then
+    Add the result of an earlier agent to the next row, where ``eval/step`` has its step. TensorBoard, whose rows need
+    no order, gets it at that step.
     """
     if "eval/step" in logger.name_to_value:
-        dump_row(logger, step)  # another one is waiting for its row
+        dump_row(logger, step)  # another result is waiting for its row
     for name, value in metrics.items():
         logger.record(name, value, exclude="tensorboard")
     for output_format in logger.output_formats:
@@ -70,11 +55,10 @@ def log_late(logger: Logger, metrics: dict[str, float], step: int) -> None:
 
 def save_evaluations(path: Path, **columns: Sequence[Any]) -> None:
     """
-    Write ``evaluations.npz`` as SB3 does, in one step. Where evaluations have different numbers of episodes, short rows
-    are filled up with NaN.
+    Write ``evaluations.npz`` as SB3 does, atomically. If evaluations have different numbers of episodes, short rows are
+    padded with NaN.
 
-    :param path: the file
-    :param columns: its arrays, by name, with an entry for each evaluation; empty ones are left out
+    :param columns: arrays by name, with an entry per evaluation; empty ones are left out
     """
     arrays = {name: _rectangle(rows) for name, rows in columns.items() if rows}
     with atomic_write(path) as unfinished, unfinished.open("wb") as file:
@@ -92,13 +76,7 @@ def _rectangle(rows: Sequence[Any]) -> np.ndarray:
 
 
 def describe(scores: Scores, step: int, is_best: bool, is_saved: bool) -> str:
-    """
-    In the words of SB3.
-
-    :param step: timesteps that the agent was trained for
-    :param is_best: whether it is better than all before
-    :param is_saved: whether the best model is saved
-    """
+    """In SB3's words."""
     lines = [
         f"Eval num_timesteps={step}, episode_reward={scores.mean:.2f} +/- {scores.std:.2f}",
         f"Episode length: {scores.mean_length:.2f} +/- {np.std(scores.lengths):.2f}",

@@ -1,4 +1,4 @@
-"""When a training can end: a threshold on the raw reward or a plateau, and windows that must be full."""
+"""When training can stop: at a threshold of the raw reward, or on a plateau."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 
 __all__ = ["RollingMean", "StopCondition"]
 
-#: Training episodes that a score is the mean of, as for SB3's ``rollout/ep_rew_mean``
+#: Training episodes in a score, as in SB3's ``rollout/ep_rew_mean``
 _ROLLOUT_WINDOW = 100
-#: Training episodes whose mean is where a training starts from
+#: Training episodes in the first score
 _FIRST_EPISODES = 10
 
 
@@ -32,7 +32,7 @@ class RollingMean:
 
     @property
     def mean(self) -> float:
-        """Of the scores so far; NaN when there are none."""
+        """NaN when there are no scores."""
         return sum(self._scores) / len(self._scores) if self._scores else float("nan")
 
     @property
@@ -45,7 +45,7 @@ class RollingMean:
 
 class StopCondition:
     """
-    Says when evaluation begins and when training can end.
+    Says when evaluation starts and when training can stop.
 
     :param threshold: score at which the environment counts as solved, if it is known
     :raises ValueError: when a threshold is needed and there is none
@@ -62,10 +62,10 @@ class StopCondition:
         self._options = options
         #: Whether the agent is good enough to be evaluated
         self.has_begun = options.start_at is None
-        #: Why training can end, and the same in a word or two
+        #: Why training can stop, and a headline for it
         self.reached: str | None = None
         self.headline = "No more improvement" if options.stop == "plateau" else "Solved"
-        #: Whether it must see the episodes of training
+        #: Whether it needs the training episodes
         self.watches = options.stop == "rollout" or not self.has_begun
         self._first: float | None = None
         self._rollouts = RollingMean(_ROLLOUT_WINDOW)
@@ -74,18 +74,16 @@ class StopCondition:
         self._evaluations_since_best = 0
 
     def warn_if_blind(self) -> None:
-        """To be called at the end of a training."""
+        """Call this at the end of training."""
         if self.watches and not len(self._rollouts):
             warnings.warn(
-                "No episode of training came with a score, which start_at and stop: rollout look at: are the training "
-                "environments in a Monitor?",
+                "No training episode had a score, which start_at and stop: rollout need: are the training environments "
+                "in a Monitor?",
                 stacklevel=2,
             )
 
     def see_step(self, training: Mapping[str, Any]) -> None:
-        """
-        :param training: the local variables of a rollout
-        """
+        """:param training: local variables of the rollout"""
         dones = training.get("dones")
         if dones is None or not dones.any():
             return
@@ -112,10 +110,7 @@ class StopCondition:
             self._check(self._evaluations, f"the last {self._options.window} evaluations")
 
     def _has_passed(self, share: float) -> bool:
-        """
-        Of the way from the first score to the threshold. A share of the threshold itself would mean nothing where
-        scores are negative.
-        """
+        """Of the way from the first score to the threshold. With negative scores, a share of it would be useless."""
         first, threshold = self._first, self.threshold
         if first is None or threshold is None:
             return False

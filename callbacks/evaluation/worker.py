@@ -12,7 +12,7 @@ from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.runs.agents.env_recipe import EnvRecipe
-from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent
+from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent, SnapshotFolder
 from sb3_ext.runs.play.scoring import Scores
 from sb3_ext.runs.processes.jobs import JobQueue
 from sb3_ext.wrappers.training_link import link_to_training
@@ -45,14 +45,21 @@ class EvaluationWorker:
     :param env: evaluation environments of this process
     :param make_env: makes such environments in the other process; ``None`` makes them from the spec of ``env``
     :param score_agent: plays an agent in environments
+    :param folder: folder of the models that a snapshot may become
     """
 
     def __init__(
-        self, model: BaseAlgorithm, env: VecEnv, make_env: Callable[[], VecEnv] | None, score_agent: ScoreAgent
+        self,
+        model: BaseAlgorithm,
+        env: VecEnv,
+        make_env: Callable[[], VecEnv] | None,
+        score_agent: ScoreAgent,
+        folder: str | None = None,
     ) -> None:
         self._algorithm = type(model)
         self._env = env
         self._score_agent = score_agent
+        self._snapshots = SnapshotFolder(folder)
         #: The snapshot that is being evaluated
         self.pending: AgentSnapshot | None = None
         #: Seconds to wait for the process before doing without it
@@ -80,11 +87,11 @@ class EvaluationWorker:
         """Whether :meth:`collect` need not wait; takes less than a microsecond."""
         return self.pending is not None and (self.pid is None or self._jobs.has_outcome)
 
-    def request(self, snapshot: AgentSnapshot) -> None:
-        """Evaluate a snapshot, one at a time. Its files must stay until the result is collected."""
+    def request(self, model: BaseAlgorithm, stage: int | None) -> None:
+        """Evaluate the model as it is now, one snapshot at a time, in a stage of the curriculum if there is one."""
         assert self.is_running and self.pending is None
-        self._jobs.submit("evaluation", _score, snapshot)
-        self.pending = snapshot
+        self.pending = self._snapshots.take(model, stage)
+        self._jobs.submit("evaluation", _score, self.pending)
 
     def collect(self, timeout: float | None = None) -> tuple[AgentSnapshot, Scores]:
         """
@@ -148,10 +155,8 @@ class EvaluationWorker:
     def close(self) -> None:
         """End the process, whatever it is doing. This also happens at exit and when this object is garbage."""
         self._jobs.close()
-        self.pid = None
-        if self.pending is not None:
-            self.pending.discard()
-            self.pending = None
+        self.pid = self.pending = None
+        self._snapshots.close()
 
     def _do_without(self, reason: str) -> None:
         self._jobs.close()

@@ -17,7 +17,6 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.runs.agents.load import load_agent
 from sb3_ext.runs.agents.statistics import save_statistics, statistics_path
-from sb3_ext.runs.files import link_or_copy
 from sb3_ext.runs.play.scoring import Scores
 
 try:
@@ -58,15 +57,11 @@ class AgentSnapshot:
         return score_agent(agent, env)
 
     def keep_as(self, path: Path) -> None:
-        """Replace the model at ``path`` and its statistics. The snapshot itself is gone then."""
-        self.keep_statistics_for(path)
-        os.replace(self.model, path)
-
-    def keep_statistics_for(self, path: Path) -> None:
-        """Replace the statistics of the model at ``path``."""
+        """Move the snapshot to ``path``, where it replaces the model and its statistics."""
         statistics = statistics_path(self.model)
         if statistics.is_file():
-            link_or_copy(statistics, statistics_path(path))
+            os.replace(statistics, statistics_path(path))
+        os.replace(self.model, path)
 
     def discard(self) -> None:
         """Delete the files, unless they were kept."""

@@ -287,7 +287,7 @@ def test_scores_of_training_that_never_come_are_told_of():
 
     env = DummyVecEnv([lambda: make_envs().envs[0].unwrapped])
     model = Plain("MlpPolicy", env, n_steps=64, batch_size=32, device="cpu")
-    with pytest.warns(UserWarning, match="No episode of training came with a score"):
+    with pytest.warns(UserWarning, match="No training episode had a score"):
         learn(model, make_evaluation(stop="rollout", threshold=0), 64)
 
 

@@ -89,6 +89,7 @@ def trained(tmp_path_factory):
     def look():
         seen["pid"] = evaluation._worker.pid
         seen["niceness"] = os.getpriority(os.PRIO_PROCESS, seen["pid"])
+        seen["hidden"] = [path.name for path in folder.iterdir() if path.name.startswith(".")]
         os.kill(seen["pid"], signal.SIGINT)
 
     model = make_model()
@@ -114,6 +115,11 @@ def test_a_late_result_ends_the_training(trained):
     assert 600 < trained.model.num_timesteps <= 800, "the result of 600 is waited for when 800 is due"
     assert max(trained.model.trained_at) < trained.model.num_timesteps, "trained after the stop"
     assert "the last 2 evaluations is -100" in trained.evaluation.stop_reason
+
+
+def test_snapshots_are_beside_the_best_model_that_they_may_become(trained):
+    """A rename is atomic on one file system only."""
+    assert [name.startswith(".evaluation-") for name in trained.hidden] == [True]
 
 
 def test_nothing_of_the_process_is_left(trained):
