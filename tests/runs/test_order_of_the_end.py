@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
+import wandb
 from rl_zoo3 import exp_manager
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -90,6 +91,7 @@ def record(tmp_path, monkeypatch):
     records.append(record)
     yield record
     records.clear()
+    wandb.teardown()  # it reads the environment once in a process
 
 
 class Rows(KVWriter):
