@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from sb3_ext.metrics.curves import BoundedCurve, Series
 from sb3_ext.runs.csv_blocks import Block, Column, read_csv_blocks
 from sb3_ext.runs.plain_files import to_number
 
-__all__ = ["MAX_POINTS", "PROGRESS_FILES", "Progress", "Total", "read_progress"]
+__all__ = ["MAX_POINTS", "PROGRESS_FILES", "Progress", "read_progress"]
 
 #: The CSV file comes first: reading it takes a third of the time
 PROGRESS_FILES = ("progress.csv", "progress.json")
@@ -34,41 +34,72 @@ MAX_POINTS = 10_000
 _BLOCK_ROWS = 4096
 
 
-class Total(NamedTuple):
-    """
-    Counts of all values of a metric, including those that its curve leaves out.
-
-    :param n_values: all values
-    :param n_broken: values that are NaN or infinite
-    :param broken_from: step of the first of those
-    """
-
-    n_values: int
-    n_broken: int
-    broken_from: int | None
-
-
-@dataclass(frozen=True)
 class Progress:
     """
+    Metrics of the latest training in a file. Another training in the same folder appends to it, and its clock and steps
+    start again.
+
     :param file: name of the file
-    :param n_rows: its rows
-    :param n_broken: lines that could not be read, such as the last one of a training that was killed
-    :param n_earlier: rows of earlier trainings in the same folder, which are left out
-    :param series: curves by name; see ``BoundedCurve`` for what long ones leave out
-    :param totals: by the same names
     """
 
-    file: str
-    n_rows: int = 0
-    n_broken: int = 0
-    n_earlier: int = 0
-    series: Mapping[str, Series] = field(default_factory=dict)
-    totals: Mapping[str, Total] = field(default_factory=dict)
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.n_rows = 0
+        #: Lines that could not be read, such as the last one of a training that was killed
+        self.n_broken = 0
+        #: Rows of earlier trainings, which are left out
+        self.n_earlier = 0
+        #: By name; long curves leave out points, and count all values
+        self.curves: dict[str, BoundedCurve] = {}
+        self._latest = {_STEP: -math.inf, _SECONDS: -math.inf}
+        self._step = 0
+
+    @cached_property
+    def series(self) -> dict[str, Series]:
+        """Points of the curves, by name, when all blocks are added."""
+        return {name: curve.series() for name, curve in self.curves.items()}
 
     def latest(self, name: str) -> float | None:
         """:return: latest value of a metric; ``None`` when it was never logged"""
         return float(self.series[name].values[-1]) if name in self.series else None
+
+    def add(self, block: Block) -> None:
+        self.n_broken += block.n_broken
+        if not block.n_rows:
+            return
+        begin = self._beginning_in(block)
+        if begin is not None:
+            self.n_earlier += self.n_rows + begin
+            self.n_rows, self._step = -begin, 0
+            self.curves = {}
+        self.n_rows += block.n_rows
+        steps, eval_steps = self._steps_of(block, begin or 0)
+        for name, (rows, values) in block.columns.items():
+            if begin:
+                rows, values = rows[rows >= begin], values[rows >= begin]
+            if len(rows):
+                of_rows = eval_steps if name.startswith("eval/") else steps
+                self.curves.setdefault(name, BoundedCurve(MAX_POINTS)).extend(of_rows[rows], values)
+
+    def _beginning_in(self, block: Block) -> int | None:
+        """The last row at which both clock and steps go back."""
+        goes_back = np.ones(block.n_rows, dtype=bool)
+        for name, before in self._latest.items():
+            numbers = _filled(block.columns.get(name), block.n_rows, before)
+            goes_back &= numbers < np.concatenate([[before], numbers[:-1]])
+            self._latest[name] = float(numbers[-1])
+        places = np.flatnonzero(goes_back)
+        return int(places[-1]) if len(places) else None
+
+    def _steps_of(self, block: Block, begin: int) -> tuple[np.ndarray, np.ndarray]:
+        """A row without a step, such as that of the last update, has the step of the row before."""
+        own = _possible_steps(block.columns.get(_STEP), begin)
+        steps = _filled(own, block.n_rows, self._step).astype(np.int64)
+        self._step = int(steps[-1])
+        eval_steps = steps.copy()
+        rows, values = _possible_steps(block.columns.get(_EVAL_STEP), begin)
+        eval_steps[rows] = values.astype(np.int64)
+        return steps, eval_steps
 
 
 def read_progress(folder: str | os.PathLike[str]) -> Progress | None:
@@ -78,10 +109,9 @@ def read_progress(folder: str | os.PathLike[str]) -> Progress | None:
     for name, read_blocks in zip(PROGRESS_FILES, readers, strict=True):
         path = Path(folder) / name
         if path.is_file():
-            rows = _Rows()
+            found.append(progress := Progress(name))
             for block in read_blocks(path):
-                rows.add(block)
-            found.append(rows.progress(name))
+                progress.add(block)
             if found[0].n_rows and found[0].n_broken <= 1:
                 break  # at most the last line is unfinished: the other file has the same rows
     return max(found, key=lambda progress: progress.n_rows, default=None)
@@ -113,62 +143,6 @@ def _parse_json(lines: list[str]) -> Block:
         n_rows += 1
     arrays = {name: Column(np.array(rows), np.array(values)) for name, (rows, values) in columns.items()}
     return Block(n_rows, len(lines) - n_rows, arrays)
-
-
-class _Rows:
-    """Rows of the latest training in a file. Another training in the same folder appends to it, and its clock and steps
-    start again."""
-
-    def __init__(self) -> None:
-        self._n_rows = self._n_broken = self._n_earlier = 0
-        self._curves: dict[str, BoundedCurve] = {}
-        self._latest = {_STEP: -math.inf, _SECONDS: -math.inf}
-        self._step = 0
-
-    def add(self, block: Block) -> None:
-        self._n_broken += block.n_broken
-        if not block.n_rows:
-            return
-        begin = self._beginning_in(block)
-        if begin is not None:
-            self._n_earlier += self._n_rows + begin
-            self._n_rows, self._step = -begin, 0
-            self._curves = {}
-        self._n_rows += block.n_rows
-        steps, eval_steps = self._steps_of(block, begin or 0)
-        for name, (rows, values) in block.columns.items():
-            if begin:
-                rows, values = rows[rows >= begin], values[rows >= begin]
-            if len(rows):
-                of_rows = eval_steps if name.startswith("eval/") else steps
-                self._curves.setdefault(name, BoundedCurve(MAX_POINTS)).extend(of_rows[rows], values)
-
-    def _beginning_in(self, block: Block) -> int | None:
-        """The last row at which both clock and steps go back."""
-        goes_back = np.ones(block.n_rows, dtype=bool)
-        for name, before in self._latest.items():
-            numbers = _filled(block.columns.get(name), block.n_rows, before)
-            goes_back &= numbers < np.concatenate([[before], numbers[:-1]])
-            self._latest[name] = float(numbers[-1])
-        places = np.flatnonzero(goes_back)
-        return int(places[-1]) if len(places) else None
-
-    def _steps_of(self, block: Block, begin: int) -> tuple[np.ndarray, np.ndarray]:
-        """A row without a step, such as that of the last update, has the step of the row before."""
-        own = _possible_steps(block.columns.get(_STEP), begin)
-        steps = _filled(own, block.n_rows, self._step).astype(np.int64)
-        self._step = int(steps[-1])
-        eval_steps = steps.copy()
-        rows, values = _possible_steps(block.columns.get(_EVAL_STEP), begin)
-        eval_steps[rows] = values.astype(np.int64)
-        return steps, eval_steps
-
-    def progress(self, file: str) -> Progress:
-        totals = {
-            name: Total(curve.n_values, curve.n_broken, curve.broken_from) for name, curve in self._curves.items()
-        }
-        series = {name: curve.series() for name, curve in self._curves.items()}
-        return Progress(file, self._n_rows, self._n_broken, self._n_earlier, series, totals)
 
 
 def _possible_steps(column: Column | None, begin: int) -> Column:

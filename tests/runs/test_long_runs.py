@@ -73,7 +73,8 @@ def test_it_does_not_matter_where_a_file_is_cut_into_blocks(tmp_path, monkeypatc
     assert str(shown.pop("train/loss")) == str([[10, 10, 30], [0.1, math.nan, math.inf]])
     assert shown.pop("eval/mean_reward") == [[7], [5.0]] and shown.pop("flag") == [[30], [1.0]]
     assert set(shown) == {STEP, SECONDS, "eval/step"}
-    assert progress.totals["train/loss"] == (3, 2, 10)
+    losses = progress.curves["train/loss"]
+    assert (losses.n_values, losses.n_broken, losses.broken_from) == (3, 2, 10)
 
 
 @pytest.mark.parametrize(("n_ragged", "file", "n_rows"), [(0, "progress.csv", 5), (3, "progress.json", 6)])

@@ -137,17 +137,17 @@ def _about_end(run: RunRecord) -> list[str]:
 
 
 def _about_broken_numbers(run: RunRecord) -> list[str]:
-    totals = {} if run.progress is None else run.progress.totals
+    curves = {} if run.progress is None else run.progress.curves
     broken = {
-        name: total
-        for name, total in totals.items()
-        if total.n_broken and name != "train/explained_variance"  # it is NaN if all returns are equal
+        name: curve
+        for name, curve in curves.items()
+        if curve.n_broken and name != "train/explained_variance"  # it is NaN if all returns are equal
     }
     if not broken:
         return []
     first = min(broken, key=lambda name: broken[name].broken_from or 0)
     step = number(broken[first].broken_from or 0)
-    names = ", ".join(f"`{name}` ({total.n_broken} values)" for name, total in sorted(broken.items()))
+    names = ", ".join(f"`{name}` ({curve.n_broken} values)" for name, curve in sorted(broken.items()))
     return [
         f"Not finite: {names}; the first was `{first}` at step {step}. Lower `learning_rate`, and check the "
         "environment's observations and rewards."

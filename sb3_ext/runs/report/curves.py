@@ -44,7 +44,7 @@ def curves(run: RunRecord) -> list[str]:
         series = run.series[name]
         lines += [f"### {name}", _meaning(name), ""]
         if len(series.values) == 1 or series.is_constant:
-            lines += [f"{number(series.values[0])} in all rows ({run.progress.totals[name].n_values}).", ""]
+            lines += [f"{number(series.values[0])} in all rows ({run.progress.curves[name].n_values}).", ""]
         else:
             lines += shown_curve(name, series, height=6)
     return lines
@@ -92,7 +92,7 @@ def all_numbers(run: RunRecord) -> list[str]:
         finite = series.finite.values
         ends = [number(value) for value in (series.values[0], series.values[-1])]
         extremes = [number(finite.min()), number(finite.max())] if len(finite) else ["", ""]
-        n_values = run.progress.totals[name].n_values
+        n_values = run.progress.curves[name].n_values
         rows.append([f"`{name}`", *ends, *extremes, str(n_values), sparkline(series.values)])
     return [*markdown_table(["metric", "first", "last", "min", "max", "values", "curve"], rows), ""]
 
