@@ -1,4 +1,4 @@
-"""What is known of each metric, read from ``metrics.yml``: table, report, trackers, alerts and docs ask here."""
+"""What is known about each metric, read from ``metrics.yml``, for the table, the report, trackers, alerts and docs."""
 
 from __future__ import annotations
 
@@ -120,13 +120,12 @@ class MetricInfo(Options):
 
 class Catalogue:
     """
-    :param groups: in the order in which they are shown
-    :param metrics: all entries, as they are written
+    :param groups: in display order
+    :param metrics: all entries, in the order of the file
     """
 
     def __init__(self, groups: Iterable[MetricGroup], metrics: Iterable[MetricInfo]) -> None:
-        self.groups = tuple(groups)
-        self.metrics = tuple(metrics)
+        self.groups, self.metrics = tuple(groups), tuple(metrics)
         self._named = {info.name: info for info in self.metrics if not info.is_family}
         # The longest pattern says most
         self._families = sorted((info for info in self.metrics if info.is_family), key=lambda info: -len(info.name))
@@ -134,10 +133,6 @@ class Catalogue:
         self._entry_order = {info.entry: index for index, info in enumerate(self.metrics)}
 
     def describe(self, name: str) -> MetricInfo:
-        """
-        :param name: of any metric
-        :return: what is known of it; a default where the catalogue has nothing
-        """
         if name in self._named:
             return self._named[name]
         for family in self._families:
@@ -146,10 +141,7 @@ class Catalogue:
         return MetricInfo(name=name)
 
     def position(self, name: str) -> tuple[Any, ...]:
-        """
-        :param name: of any metric
-        :return: what to sort by: group, priority, place in the catalogue. What is not known comes last
-        """
+        """The key to sort by: group, priority, place in the file. Unknown names come last."""
         info = self.describe(name)
         group = self._group_order.get(info.group, len(self._group_order))
         return group, info.group, info.priority, self._entry_order.get(info.entry, len(self._entry_order)), name
@@ -157,26 +149,19 @@ class Catalogue:
 
 @lru_cache(maxsize=1)
 def catalogue() -> Catalogue:
-    """The catalogue of this package; read when it is asked for first."""
-    # Ten times faster where libyaml is there
+    # Ten times faster with libyaml
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return read_catalogue(yaml.load(CATALOGUE_FILE.read_text(encoding="utf-8"), Loader=loader))
 
 
 @lru_cache(maxsize=4096)
 def describe(name: str) -> MetricInfo:
-    """
-    :param name: of any metric
-    :return: what is known of it; a default where the catalogue has nothing
-    """
+    """What is known about a metric; defaults if it is not in the catalogue."""
     return catalogue().describe(name)
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """
-    :param names: of metrics
-    :return: the same by group, and by priority within each
-    """
+    """Sort metrics by group, and by priority within each."""
     return sorted(names, key=_position)
 
 
@@ -186,21 +171,14 @@ def _position(name: str) -> tuple[Any, ...]:
 
 
 def groups() -> tuple[MetricGroup, ...]:
-    """The groups, in the order in which they are shown."""
     return catalogue().groups
 
 
 def metrics() -> tuple[MetricInfo, ...]:
-    """All entries of the catalogue, families under their pattern."""
     return catalogue().metrics
 
 
 def read_catalogue(raw: Mapping[str, Mapping[str, Any]]) -> Catalogue:
-    """
-    :param raw: the content of the file
-    :raises TypeError: when keys are unknown or missing
-    :raises ValueError: when values are not allowed
-    """
     check_keywords("The catalogue", raw, ("groups", "metrics"))
     groups = [read_options(MetricGroup, {"name": name, **entry}, name) for name, entry in raw["groups"].items()]
     metrics = []

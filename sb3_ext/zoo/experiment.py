@@ -254,7 +254,8 @@ class ExtExperimentManager(ExperimentManager):
     def _enter_curriculum(self, eval_env: bool) -> None:
         curriculum = self._options.curriculum
         if curriculum is not None:
-            curriculum.check(self._env_maker(eval_env), self.env_wrapper)
+            # Checks all stages in this process, whose errors are easier to read
+            curriculum.wrap(self._env_maker(eval_env)(), self.env_wrapper).close()
             self.env_wrapper = partial(curriculum.wrap, env_wrapper=self.env_wrapper, evaluation=eval_env)
 
     def _mix_members(self, n_envs: int, eval_env: bool, monitor_dir: str | None) -> int:

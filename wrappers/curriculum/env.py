@@ -45,10 +45,10 @@ def wrap_in_curriculum(
     key = repr(env.spec)
     env = insert_below_monitor(env, lambda inner: CurriculumEnv(inner, options, stage))
     env = StageStart(env if env_wrapper is None else env_wrapper(env))
-    if key not in options.checked:
+    if key not in options._checked:
         # A mistake in the last stage should show at once
         env.curriculum_env.check_stages()
-        options.checked.add(key)
+        options._checked.add(key)
     env.curriculum_env.enter_stage()
     return env
 

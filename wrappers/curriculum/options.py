@@ -1,7 +1,7 @@
 """What a curriculum is: stages, and when to go from one to the next or back.
 
 curriculum:
-  window: 100                          # episodes that a score is the mean of
+  window: 100                          # episodes in the mean score
   eval_stage: last                     # or current
   stages:
     - name: calm
@@ -104,7 +104,7 @@ class CurriculumOptions(Options):
     window: Count = 100
     eval_stage: Literal["last", "current"] = "last"
 
-    #: Environments whose stages were all made once; goes to other processes too, so that each needn't do it again
+    #: Environments whose stages were all made once. Other processes get it too and needn't check again
     _checked: set[str] = PrivateAttr(default_factory=set)
 
     @model_validator(mode="before")
@@ -124,16 +124,6 @@ class CurriculumOptions(Options):
         _check_order(self.stages)
         return self
 
-    @property
-    def checked(self) -> set[str]:
-        return self._checked
-
-    @property
-    def ends_with_the_given_env(self) -> bool:
-        """Whether the last stage is the environment as it is given: what RL Zoo's ``enjoy`` plays."""
-        last = self.stages[-1]
-        return last.is_plain and not (last.attributes or last.calls or last.reset_options)
-
     def wrap(
         self,
         env: gym.Env,
@@ -141,10 +131,11 @@ class CurriculumOptions(Options):
         evaluation: bool = False,
     ) -> gym.Env:
         """
-        :param env: an environment, in a Monitor or not
-        :param env_wrapper: puts it into other wrappers
-        :param evaluation: whether agents are evaluated in it, and not trained
-        :return: the environment, in the first stage or in that for evaluation
+        Add the stages to an environment. The first call also makes the environment of each stage once.
+
+        :param env: with or without Monitor
+        :param env_wrapper: adds other wrappers
+        :param evaluation: whether it is for evaluation, and not for training
         """
         from sb3_ext.wrappers.curriculum.env import wrap_in_curriculum
 
@@ -152,30 +143,12 @@ class CurriculumOptions(Options):
         return wrap_in_curriculum(env, self, env_wrapper, stage)
 
     def callback_entry(self, verbose: int = 0) -> dict[str, Any]:
-        """
-        :param verbose: 1 prints when the stage changes
-        :return: what makes the callback under RL Zoo's key ``callback``, a new one for each trial of a search
-        """
+        """An entry for RL Zoo's key ``callback``, which makes a new callback for each trial of a search."""
         return {"sb3_ext.callbacks.curriculum.Curriculum": {"curriculum": self, "verbose": verbose}}
-
-    def check(self, make_env: Callable[[], gym.Env], env_wrapper: Callable[[gym.Env], gym.Env] | None = None) -> None:
-        """
-        Make the environment of each stage once, in this process, whose errors are easier to read than another one's.
-        The first :meth:`wrap` does it too.
-
-        :param make_env: makes the environment
-        :param env_wrapper: puts it into other wrappers
-        :raises ValueError: when one can't be made, has other spaces, or no such attribute
-        """
-        self.wrap(make_env(), env_wrapper).close()
 
 
 def read_curriculum(raw: Any) -> CurriculumOptions:
-    """
-    :param raw: a mapping, as under ``curriculum`` in a config
-    :raises TypeError: when keys are unknown or missing
-    :raises ValueError: when values are not allowed
-    """
+    """:param raw: a mapping, as under ``curriculum`` in a config"""
     return read_options(CurriculumOptions, raw, "curriculum")
 
 
