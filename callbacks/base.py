@@ -1,4 +1,4 @@
-"""What our callbacks have in common: they join the run of their training."""
+"""The base class of our callbacks: it joins the run of its training."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class ScoreOptions(Options):
 
 class RunCallback(BaseCallback):
     """
-    Joins the :class:`Run` of its training before ``_on_training_start``. What is to be done at the end goes to
-    ``self.run.at_end``: SB3 does not tell callbacks of errors and Ctrl-C.
+    Joins the :class:`Run` of its training before ``_on_training_start``. Register work for the end with
+    ``self.run.at_end``, because SB3 doesn't tell callbacks about errors and Ctrl-C.
 
-    After an error in ``learn``, :meth:`close` ends the run, which ``with`` does by itself::
+    After an error in ``learn``, :meth:`close` ends the run, which ``with`` does for you::
 
         with Report("run") as report:
             model.learn(100_000, callback=report)
 
-    Otherwise, the run ends when Python does.
+    Otherwise the run ends when Python exits.
     """
 
     _run: Run | None = None
 
     @property
     def run(self) -> Run:
-        """The training that it is in, or was in last."""
+        """The current or last training."""
         assert self._run is not None, "it joins when training starts"
         return self._run
 
@@ -57,18 +57,14 @@ class RunCallback(BaseCallback):
         return True
 
     def say(self, text: str, level: int = 1) -> None:
-        """
-        :param text: for the user
-        :param level: the smallest ``verbose`` with which it is told
-        """
+        """Show a message if ``verbose`` is at least ``level``."""
         if self.verbose >= level:
             self.run.say(text)
 
     def close(self, error: BaseException | None = None) -> None:
-        """
-        End the run, if it has not ended.
+        """End the run, if it has not ended.
 
-        :param error: what ended the training. Without one, a training that is not complete was interrupted by Ctrl-C
+        :param error: what ended the training. Without one, an incomplete training counts as interrupted
         """
         if self._run is not None:
             self._run.end(error)

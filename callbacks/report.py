@@ -1,8 +1,8 @@
-"""Writes a report when a training ends: what came out, what went wrong, and what to try next.
+"""Writes a report when a training ends: the result, what went wrong, and what to try next.
 
-report:                                # true instead of a mapping: all defaults
-  plots: false                         # no PNG files beside it
-  charts: [reward/shaping]             # metrics to draw beside the main ones
+report:                                # or true instead of a mapping, for all defaults
+  plots: false                         # no PNG files
+  charts: [reward/shaping]             # more metrics to draw
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["Report", "ReportOptions"]
 
 class ReportOptions(ScoreOptions):
     """
-    :param plots: draw PNG files too
+    :param plots: also draw PNG files
     :param threshold: see :class:`ScoreOptions`
-    :param charts: metrics to draw beside those that the catalogue has as main ones
+    :param charts: metrics to draw in addition to the main ones
     """
 
     callback: ClassVar[str] = "sb3_ext.callbacks.report.Report"
@@ -37,21 +37,21 @@ class ReportOptions(ScoreOptions):
 
 class Report(RunCallback):
     """
-    Writes ``report.md`` and ``plots/`` into the run folder when a training ends, and ``run.json``, which says how it
-    ended. For all algorithms of SB3.
+    Writes ``report.md``, ``plots/`` and ``run.json`` to the run folder when a training ends. Works with every SB3
+    algorithm.
 
-    The report is made from the files in the folder: of the rows that the logger wrote (``LogFiles``), of evaluations,
-    alerts and Monitor. What is not there is missing in it.
+    The report uses the files in the folder: logged rows (``LogFiles``), evaluations, alerts and Monitor's files. It
+    says what is missing.
 
-    After an error in ``learn``, who called it must call :meth:`close`, which ``with`` does by itself::
+    After an error in ``learn``, call :meth:`close`, which ``with`` does for you::
 
         with Report("run") as report:
             model.learn(100_000, callback=report)
 
-    Otherwise, the report is written when Python ends, without plots.
+    Otherwise the report is written when Python exits, without plots.
 
-    :param folder: the run folder; by default that of the training's ``EvalCallback``, or of its logger's files
-    :param verbose: 1 tells where the report is
+    :param folder: the run folder; default: that of the training's ``EvalCallback`` or logger
+    :param verbose: 1 prints where the report is
     :param options: what to write
     :param fields: fields of :class:`ReportOptions`, instead of ``options``
     """
@@ -72,8 +72,8 @@ class Report(RunCallback):
         folder = self._folder or self.run.folder
         if folder is None:
             warnings.warn(
-                "There will be no report: the callback Report needs a folder, such as Report('run'). Without one it "
-                "takes that of an EvalCallback with log_path, or that of a logger which writes CSV or JSON files.",
+                "There will be no report: Report needs a folder, such as Report('run'), an EvalCallback with log_path, "
+                "or a logger that writes CSV or JSON files.",
                 stacklevel=2,
             )
             return
@@ -83,11 +83,11 @@ class Report(RunCallback):
         self.run.at_end(Phase.REPORT, partial(self._write, folder))
 
     def _write(self, folder: Path) -> None:
-        # Whoever sent a signal may wait for some seconds only, and matplotlib can't start threads when Python ends
+        # After a signal there may be only a few seconds, and matplotlib can't start threads when Python exits
         plots = self.options.plots and received_signal() is None and not self.run.is_at_exit
         try:
             path = write_report(folder, plots=plots)
-        # A training must not fail at its end for want of a report
+        # A training must not fail at its end because of its report
         except Exception as problem:
             warnings.warn(
                 f"There is no report in {folder} ({type(problem).__name__}: {problem}). To try again: "

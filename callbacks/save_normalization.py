@@ -1,4 +1,4 @@
-"""Saves ``VecNormalize``'s statistics with every best model and every checkpoint."""
+"""Saves ``VecNormalize`` statistics with every best model and checkpoint."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SETTINGS = ("norm_obs", "norm_obs_keys", "clip_obs", "epsilon")
 
 class SaveNormalization(RunCallback):
     """
-    Saves the statistics of the training environments beside each best model and each checkpoint, where
+    Saves the statistics of the training environments next to each best model and checkpoint, where
     ``sb3_ext.runs.agents.statistics.load_statistics`` and RL Zoo's commands find them.
 
-    It goes into the list of callbacks of a training, at any place: statistics are then saved with each new best model
-    of an ``EvalCallback`` and each model of a ``CheckpointCallback``, also where these are inside other callbacks. It
-    can be an ``EvalCallback``'s ``callback_on_new_best`` as well. Without ``VecNormalize`` it does nothing.
+    Put it anywhere in the list of callbacks: it saves statistics with each new best model of an ``EvalCallback`` and
+    each model of a ``CheckpointCallback``, even if these are inside other callbacks. It can also be the
+    ``callback_on_new_best`` of an ``EvalCallback``. Without ``VecNormalize`` it does nothing.
     """
 
     def _on_training_start(self) -> None:
@@ -45,13 +45,12 @@ class SaveNormalization(RunCallback):
 
     def _save(self, evaluation: EvalCallback) -> None:
         folder = evaluation.best_model_save_path
-        # Ours saves those of the model that it evaluated, which may be of an earlier step
+        # Ours saves the statistics of the evaluated model, which may be of an earlier step
         if folder is not None and not isinstance(evaluation, Evaluation):
             save_statistics(self.model, Path(folder, "best_model.zip"))
 
 
 def _check_eval_env(eval_env: VecEnv, vec_normalize: VecNormalize) -> None:
-    """``EvalCallback`` copies the statistics to the evaluation environments, but not the settings."""
     eval_normalize = unwrap_vec_normalize(eval_env)
     if eval_normalize is None:
         return  # EvalCallback itself raises an error
@@ -66,6 +65,6 @@ def _check_eval_env(eval_env: VecEnv, vec_normalize: VecNormalize) -> None:
         if here != there:
             warnings.warn(
                 f"VecNormalize has {name}={here!r} in training and {name}={there!r} in evaluation: the agent is "
-                "evaluated on other observations than it learns from. Use the same value for both.",
+                "evaluated on different observations from those it learns from. Use the same value for both.",
                 stacklevel=2,
             )

@@ -1,4 +1,4 @@
-"""Tells environments how far training is, for wrappers whose parameters follow it."""
+"""Tells environments the progress of the training, for wrappers whose parameters follow it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ _STEP = 0.001
 
 class TrainingProgress(BaseCallback):
     """
-    Calls ``set_training_progress(progress)`` of the training environments that have it, at the start of each rollout:
-    from 0 at the start of training to 1 at its end. Also tells potential-based shapers the algorithm's discount, see
+    Calls ``set_training_progress(progress)`` of the training environments that have it, at the start of each rollout,
+    with 0 at the start of training and 1 at its end. Also tells potential-based shapers the algorithm's discount, see
     ``link_to_training``.
 
     SB3 resets environments before it calls any callback. To reach the first episodes too, call
     ``tell_progress(env, 0.0)`` before ``learn()``.
-
-    :param verbose: as for every callback
     """
 
     def __init__(self, verbose: int = 0) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from sb3_ext.runs.files import ALERTS_FILE, atomic_write
 
-__all__ = ["AlertCount", "print_summary", "read_alert_counts", "write_alert_counts"]
+__all__ = ["AlertCount", "print_summary", "write_alert_counts"]
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,6 @@ def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCou
     with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps([asdict(count) for count in counts], indent=2) + "\n", encoding="utf-8")
     return path
-
-
-def read_alert_counts(folder: str | os.PathLike[str]) -> list[AlertCount] | None:
-    path = Path(folder) / ALERTS_FILE
-    if not path.is_file():
-        return None
-    return [AlertCount(**written) for written in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def print_summary(counts: Sequence[AlertCount], console: Console | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints: what an agent is at a moment, how it scores and what it does."""
+"""Checkpoints: models with their metrics, an episode step by step, and a video."""
 
 from sb3_ext.callbacks.checkpoints.callback import Checkpoints
 

@@ -1,4 +1,4 @@
-"""Saves the best model, the last one and one every n steps, each with what there is to know about it."""
+"""Saves the best model, the last one and one every n steps, each with its metrics and an episode."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ __all__ = ["Checkpoints", "CheckpointsOptions"]
 
 class Checkpoints(RunCallback):
     """
-    Saves checkpoints with their normalisation statistics, their metrics, an episode step by step and a video; see
-    ``sb3_ext.runs.agents.checkpoint`` for the names. An ``EvalCallback`` of the same training saves the best model.
-    Episodes are played in another process of low priority, from the files: training doesn't wait for them.
+    Saves checkpoints with their normalisation statistics, metrics, an episode step by step and a video; see
+    ``sb3_ext.runs.agents.checkpoint`` for the file names. The training's ``EvalCallback`` saves the best model.
+    Episodes are played from the files in a low-priority process, so training doesn't wait for them.
 
-    :param folder: the run folder; by default the one that an ``EvalCallback`` or ``CheckpointCallback`` of the training
-        saves to, or that of its logger's files
-    :param make_env: makes an environment to play in, as the model knows it, or the id of one; its parameter
-        ``render_mode`` is given when it has one. By default, the training's environment is made again
-    :param verbose: 2 tells what was recorded
+    :param folder: the run folder; default: where the training's ``EvalCallback``, ``CheckpointCallback`` or logger
+        saves
+    :param make_env: makes an environment to play in, or its id; gets ``render_mode`` if it has such a parameter.
+        Default: recreate the training environment
+    :param verbose: 2 prints what was recorded
     :param options: which models to keep
     :param fields: fields of :class:`CheckpointsOptions`, instead of ``options``
     """
@@ -89,7 +89,7 @@ class Checkpoints(RunCallback):
         self._recorder.tell_news()
 
     def _finish(self) -> None:
-        """Save the last model. Where training is complete, wait for what is being recorded."""
+        """Save the last model. If training is complete, wait for recordings."""
         is_complete = self.run.error is None
         try:
             if self.options.last and self._is_worth_saving():
@@ -108,18 +108,14 @@ class Checkpoints(RunCallback):
         return is_finite
 
     def on_new_best(self, evaluation: EvalCallback) -> None:
-        """
-        Describe the model that was just saved as the best one.
-
-        :param evaluation: has found it
-        """
+        """Write the record of a new best model."""
         assert self.folder is not None
         if evaluation.best_model_save_path is None:
             checkpoint = Checkpoint(self.folder, BEST)
             save_model(self.model, checkpoint.model)
         else:
             checkpoint = Checkpoint(Path(evaluation.best_model_save_path), BEST)
-        # Not the steps of the model in training: that one may have gone on while this one was evaluated
+        # Not the current steps, because training may have continued during the evaluation
         step = read_model_file(checkpoint.model).num_timesteps
         if step == self.model.num_timesteps:
             save_statistics(self.model, checkpoint.model)
@@ -154,9 +150,7 @@ class Checkpoints(RunCallback):
 
     def _metrics(self, step: int, with_evaluation: bool = False) -> dict[str, Metric]:
         """
-        :param step: of the model
-        :param with_evaluation: whether the evaluation that was logged last is of this model
-        :return: the latest value of each metric that was known then
+        The latest value of each metric at this step. ``with_evaluation``: the last logged evaluation is of this model.
         """
         rows, pending = self.run.rows, scalars(self.logger.name_to_value)
         metrics = {}
@@ -178,12 +172,11 @@ class Checkpoints(RunCallback):
             if folder is not None:
                 return folder
         raise ValueError(
-            "Checkpoints doesn't know where to save: give it folder=…, or the training an EvalCallback with "
-            "best_model_save_path=…."
+            "Checkpoints doesn't know where to save: pass folder=…, or use an EvalCallback with best_model_save_path=…."
         )
 
 
 def _known(values: Mapping[str, float], step: int) -> dict[str, Metric]:
-    """An evaluation that went on beside training is of an earlier step than the row it was logged in."""
+    """An evaluation in a separate process is of an earlier step than its row."""
     evaluated = int(values.get("eval/step", step))
     return {name: Metric(value, evaluated if name.startswith("eval/") else step) for name, value in values.items()}

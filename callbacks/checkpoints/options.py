@@ -1,9 +1,9 @@
-"""Which models of a training are kept, and what is kept with them:
+"""Options of checkpoints:
 
-every: 100000        # timesteps; RL Zoo's --save-freq goes first
-keep: 5              # of those every n steps; null keeps all
+every: 100000        # timesteps; RL Zoo's --save-freq overrides it
+keep: 5              # how many of these to keep; null keeps all
 table: true          # an episode step by step
-video: true          # left out where the environment can't be rendered
+video: true          # skipped if the environment can't be rendered
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ["CheckpointsOptions"]
 
 class CheckpointsOptions(Options):
     """
-    :param every: timesteps between two checkpoints, for any number of environments; ``None`` for none
-    :param keep: how many of those are kept, and how many videos of best models; ``None`` for all
-    :param best: whether to describe the best model, which evaluation saves
-    :param last: whether to keep the last model, with each checkpoint and at the end
-    :param table: whether to write down an episode step by step, for each of them
-    :param video: whether to record it; ``None``: where the environment can be rendered
-    :param deterministic: whether that episode is played with the most likely actions; ``None`` as evaluation does
-    :param seed: of the episode; with the same one, all checkpoints begin alike
-    :param max_steps: after which a longer episode is left
-    :param wait: seconds to wait, when training is over, for what is still being recorded
+    :param every: timesteps between checkpoints, for any number of environments; ``None`` for none
+    :param keep: how many of these to keep, and how many videos of best models; ``None`` for all
+    :param best: record the best model, which evaluation saves
+    :param last: keep the last model, with each checkpoint and at the end
+    :param table: record an episode step by step
+    :param video: record a video of it; ``None``: if the environment can be rendered
+    :param deterministic: play the most likely actions; ``None``: as in evaluation
+    :param seed: of the episode; all checkpoints start from the same state
+    :param max_steps: stop recording a longer episode here
+    :param wait: seconds to wait for recordings at the end of training
     """
 
     callback: ClassVar[str] = "sb3_ext.callbacks.checkpoints.Checkpoints"

@@ -53,7 +53,8 @@ class Tracking(RunCallback):
 
     After an error in ``learn``, call :meth:`close`, which ``with`` does for you::
 
-    with Tracking(project="landers") as tracking: model.learn(100_000, callback=tracking)
+        with Tracking(project="landers") as tracking:
+            model.learn(100_000, callback=tracking)
 
     Otherwise the run is finished when Python exits.
 

@@ -1,5 +1,7 @@
 """Alerts in real trainings: counted, shown, sent on, summed up, and in time before a NaN."""
 
+import json
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -16,12 +18,16 @@ from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
 from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rule import Rule
 from sb3_ext.callbacks.alerts.rules import RULES
-from sb3_ext.callbacks.alerts.summary import AlertCount, read_alert_counts
+from sb3_ext.callbacks.alerts.summary import AlertCount
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.common.options import read_switch
 
 #: Fires at every row
 ALWAYS = {"always": {"metric": "time/iterations", "above": 0, "advice": "Nothing to tune."}}
+
+
+def alerts_in(folder):
+    return [AlertCount(**alert) for alert in json.loads((folder / "alerts.json").read_text())]
 
 
 class Written(KVWriter):
@@ -160,9 +166,8 @@ def test_a_listener_is_told_and_one_that_fails_ends_nothing():
 
 def test_the_run_folder_gets_a_file_for_the_report(tmp_path):
     alerts = Alerts(add=ALWAYS, folder=str(tmp_path), verbose=0)
-    assert read_alert_counts(tmp_path) is None
     train(PPOExt, "CartPole-v1", 64 * 3, alerts, **SMALL)
-    assert read_alert_counts(tmp_path) == alerts.summary()
+    assert alerts_in(tmp_path) == alerts.summary()
     assert [path.name for path in tmp_path.iterdir()] == ["alerts.json"]
 
 
@@ -189,7 +194,7 @@ def test_a_policy_that_is_nan_ends_training_before_torch_asserts(algorithm, kwar
     with pytest.raises(TrainingDiverged, match=r"NaN or Inf in the policy's .*learning_rate"):
         train(algorithm, "CartPole-v1", 20_000, [Metrics(), alerts], **kwargs)
     assert "Alert nan after" in capsys.readouterr().out
-    assert "nan" in [count.id for count in read_alert_counts(tmp_path)]
+    assert "nan" in [count.id for count in alerts_in(tmp_path)]
 
 
 def test_the_last_row_before_that_has_the_alert_and_the_update():

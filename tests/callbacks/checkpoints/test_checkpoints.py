@@ -275,7 +275,7 @@ def test_it_works_with_an_off_policy_algorithm_from_a_config_and_finds_the_folde
 
 
 def test_without_a_folder_it_says_what_it_needs():
-    with pytest.raises(ValueError, match="doesn't know where to save: give it folder="):
+    with pytest.raises(ValueError, match="doesn't know where to save: pass folder="):
         make_model().learn(64, callback=Checkpoints())
 
 
