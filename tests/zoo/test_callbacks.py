@@ -3,11 +3,12 @@
 import argparse
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 from rl_zoo3 import exp_manager
-from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_ext.callbacks.alerts.callback import Alerts
@@ -18,7 +19,10 @@ from sb3_ext.callbacks.report import Report
 from sb3_ext.callbacks.table.callback import Table
 from sb3_ext.callbacks.table.log_files import LogFiles
 from sb3_ext.callbacks.tracking.callback import Tracking
+from sb3_ext.common.options import Count, Options, Switch, read_options
+from sb3_ext.zoo.callbacks import build_callbacks
 from sb3_ext.zoo.env_factory import env_factory
+from sb3_ext.zoo.options import ExtOptions
 
 SMALL = {"n_envs": 2, "n_steps": 8, "batch_size": 16}
 OURS = {Alerts, Checkpoints, Evaluation, Table, LogFiles, Metrics, Report}
@@ -103,6 +107,33 @@ def test_tracking_knows_the_algorithm_and_the_environment(tmp_path, monkeypatch,
 def test_a_run_that_shall_not_be_tracked_is_not(tmp_path):
     manager, _ = set_up(tmp_path, {"tracking": False}, track=True)
     assert Tracking not in kinds(manager)
+
+
+class Demo(BaseCallback):
+    """A new topic: this callback, its options, and a field of ``ext:``."""
+
+    def __init__(self, options, verbose):
+        super().__init__(verbose)
+        self.options = options
+
+    def _on_step(self):
+        return True
+
+
+class DemoOptions(Options):
+    callback: ClassVar[str] = f"{__name__}.Demo"
+    size: Count = 3
+
+
+class ExtWithDemo(ExtOptions):
+    demo: Switch[DemoOptions] = None
+
+
+def test_a_new_field_of_ext_is_all_that_a_new_callback_needs():
+    options = read_options(ExtWithDemo, {"demo": {"size": 5}}, "ext")
+    (demo,) = [callback for callback in build_callbacks([], options, verbose=1) if isinstance(callback, Demo)]
+    assert (demo.options.size, demo.verbose) == (5, 1)
+    assert not any(isinstance(c, Demo) for c in build_callbacks([], ExtWithDemo(), verbose=1))
 
 
 def test_an_agent_with_masks_is_evaluated_with_them(tmp_path):
