@@ -1,7 +1,7 @@
 """Runs at every interpreter start (see sb3_ext_autoload.pth): notices when RL Zoo is imported, then registers us.
 
 Costs microseconds until then, so it imports nothing but ``sys``, and it never breaks an import: what goes wrong while
-registering becomes a warning, and RL Zoo goes on without us.
+registering becomes a warning, and RL Zoo continues without us.
 """
 
 import sys
@@ -27,7 +27,7 @@ def _apply(when: str, name: str) -> None:
 def _warn(name: str, error: object) -> None:
     import warnings
 
-    message = f"sb3-ext could not plug into {name}, which goes on without it: {error!r}"
+    message = f"sb3-ext could not plug into {name}, which continues without it: {error!r}"
     try:
         warnings.warn(message, stacklevel=3)
     except Warning:  # -W error

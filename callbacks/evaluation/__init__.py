@@ -1,4 +1,4 @@
-"""Evaluation of an agent while it is trained, here or in a process of its own."""
+"""Evaluates the agent during training, in this process or in a separate one."""
 
 from sb3_ext.callbacks.evaluation.callback import Evaluation
 

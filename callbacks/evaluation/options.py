@@ -1,8 +1,8 @@
-"""When and how a training is evaluated:
+"""Options of evaluation:
 
 every: 20000              # timesteps
 episodes: 20              # or steps: 20000
-process: true             # in a process of its own, while training goes on
+process: true             # in a separate process, while training continues
 stop: eval                # when the threshold is reached
 """
 
@@ -24,24 +24,23 @@ class EvaluationOptions(ScoreOptions):
         ``--eval-freq``, or 10,000
     :param warmup: no evaluation before this many timesteps
     :param episodes: episodes to play; ``None`` for RL Zoo's ``--eval-episodes``, or 5
-    :param steps: steps to play instead, in all evaluation environments together; episodes that have begun by then are
-        played to their end
-    :param deterministic: whether the agent takes its most likely action; ``None`` as RL Zoo does, which samples actions
-        on Atari and MiniGrid only
+    :param steps: steps to play instead, in all evaluation environments together; started episodes are played to their
+        end
+    :param deterministic: play the most likely action; ``None``: as in RL Zoo, which samples actions only for Atari and
+        MiniGrid
     :param threshold: see :class:`ScoreOptions`
-    :param start_at: fraction of the way from the first rollout score to the threshold that the rollout score must have
-        passed before the first evaluation; ``None`` to evaluate from the start
-    :param stop: what ends training when it reaches the threshold: the mean of the last evaluations (``eval``), the mean
-        of the last 100 training episodes (``rollout``), or nothing (``never``); ``plateau`` ends it when the mean of
-        the last evaluations no longer improves
+    :param start_at: start when the rollout score has covered this fraction of the way from the first one to the
+        threshold; ``None``: from the start
+    :param stop: end training when the mean of the last evaluations (``eval``) or of the last 100 training episodes
+        (``rollout``) reaches the threshold, when the evaluations no longer improve (``plateau``), or ``never``
     :param window: number of evaluations in that mean
     :param patience: for ``plateau``: evaluations without improvement after which training ends
-    :param min_improvement: for ``plateau``: by how much a mean must exceed the best one before to count
-    :param stop_after: for ``plateau``: fraction of the training before which it does not end
-    :param process: evaluate in a process of its own, while training goes on
-    :param busy: what to do when that process is still at work when the next evaluation is due: ``wait`` for it, and
-        evaluate in this process from then on if it takes far too long; or ``skip`` the new one
-    :param final: whether to evaluate the last weights when training ends; ``None``: with ``process`` only
+    :param min_improvement: for ``plateau``: by how much a mean must exceed the best one so far to count
+    :param stop_after: for ``plateau``: never stop before this fraction of the training
+    :param process: evaluate in a separate process, while training continues
+    :param busy: if that process is still busy at the next evaluation: ``wait`` for it (if it takes far too long,
+        continue in this process), or ``skip`` the new one
+    :param final: evaluate the last weights at the end of training; ``None``: same as ``process``
     """
 
     every: Count | None = None

@@ -45,7 +45,7 @@ def import_packages(more: Iterable[str] = ()) -> list[str]:
     """
     Let installed packages register their environments.
 
-    :param more: packages beside those that RL Zoo knows
+    :param more: packages in addition to those that RL Zoo knows
     :return: one line for each that failed
     """
     problems = []

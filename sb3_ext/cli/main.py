@@ -15,7 +15,9 @@ from sb3_ext.common.names import nearest
 
 __all__ = ["main"]
 
-_DESCRIPTION = "Tools beside RL Zoo's commands. Training stays `python -m rl_zoo3.train --algo ppo_ext --env ENV`."
+_DESCRIPTION = (
+    "Tools that complement RL Zoo's commands. To train, use `python -m rl_zoo3.train --algo ppo_ext --env ENV`."
+)
 #: Subcommands, each in the module of its name, and their line of the help
 COMMANDS = {
     "bench": "find the number and kind of environments that train fastest on this machine",

@@ -12,7 +12,7 @@ EPILOG = """examples:
   sb3-ext report logs/ppo_ext/CartPole-v1_1                  writes report.md and plots/ into it
   sb3-ext report logs/ppo/LunarLander-v3_* --no-plots        several runs, also of stock algorithms
   sb3-ext report logs/ppo_ext/CartPole-v1_1 --print          prints it and writes nothing
-  sb3-ext report logs/dqn/MyEnv-v0_1 --threshold 200         for an environment without a threshold of its own
+  sb3-ext report logs/dqn/MyEnv-v0_1 --threshold 200         for an environment without a threshold
 
 The report uses what the folder contains: progress.json or progress.csv, evaluations.npz, Monitor's files, alerts.json,
 and RL Zoo's config. Any of them may be missing; the report says which.

@@ -17,7 +17,7 @@ from sb3_ext.metrics.catalogue import describe
 
 __all__ = ["hard_bounds", "is_within"]
 
-#: Low and high; infinite where there is none
+#: Low and high; infinite for none
 Range = tuple[float, float]
 
 _OPEN: Range = (-math.inf, math.inf)
@@ -134,7 +134,7 @@ def _reward(model: BaseAlgorithm) -> Range:
 def _episode_length(model: BaseAlgorithm) -> Range:
     env = model.get_env()
     if env is None or env.has_attr("stage"):
-        return 0.0, math.inf  # each stage of a curriculum may have a limit of its own
+        return 0.0, math.inf  # each stage of a curriculum may have its own limit
     for name in _TIME_LIMITS:
         if env.has_attr(name):
             limits = env.get_attr(name)

@@ -32,7 +32,7 @@ __all__ = [
 CATALOGUE_FILE = Path(__file__).with_name("metrics.yml")
 #: Names of bounds that depend on the run, see ``bounds.py``
 INFERRED_BOUNDS = ("actions", "entropy", "entropy_loss", "episode_length", "observations", "probability", "reward")
-#: A number, ``None`` where there is none, or the name of one that depends on the run
+#: A number, ``None`` for none, or the name of a bound that depends on the run
 Bound = float | str | None
 
 
@@ -65,12 +65,12 @@ class MetricInfo(Options):
     """
     :param name: of the metric, or the pattern of a family as the catalogue has it
     :param meaning: what it is
-    :param read: how to read it, and what to turn
+    :param read: how to read it, and what to change
     :param unit: of its values
     :param decimals: that are shown; ``None``: see ``digits``
     :param digits: significant digits that are shown
     :param clock: seconds, shown as h:mm:ss
-    :param priority: 1 to 9; 1 comes first in its group, and stays longest where there is little room
+    :param priority: 1 to 9; 1 comes first in its group, and stays longest if there is little room
     :param bounds: what it can't be below and above
     :param never_decreases: whether it can only grow
     :param highlight: whether it is of the few that everyone looks at

@@ -140,7 +140,7 @@ def dump_row(logger: Logger, step: int) -> None:
 def scalars(values: Mapping[str, Any]) -> dict[str, float]:
     """
     :param values: what was recorded
-    :return: what of it is a number
+    :return: those that are numbers
     """
     numbers: dict[str, float] = {}
     for name, value in values.items():

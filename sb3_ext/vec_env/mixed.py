@@ -66,7 +66,7 @@ def _complete_members(members: tuple[Member, ...]) -> tuple[Member, ...]:
     names = [member.name or labels[index] or f"{index + 1}" for index, member in enumerate(members)]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{name!r} is the name of two: give each a name of its own")
+            raise ValueError(f"two have the name {name!r}: give each its own name")
     counted = [member.count is not None for member in members]
     if any(counted) and not all(counted):
         raise ValueError(f"{names[counted.index(False)]!r} has no count: give one to all of them, or to none")

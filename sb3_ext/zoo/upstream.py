@@ -19,7 +19,7 @@ ENV_PACKAGES = (
     *("custom_envs", "gym_donkeycar", "highway_env", "minigrid", "panda_gym", "pybullet_envs_gymnasium"),
     "rocket_lander_gym",
 )
-#: Keys of a section beside the algorithm's parameters; ``ext`` is ours
+#: Keys of a section besides the algorithm's parameters; ``ext`` is ours
 SECTION_KEYS = (
     *("callback", "env_kwargs", "env_wrapper", "frame_stack", "monitor_kwargs", "n_envs", "n_timesteps", "normalize"),
     *("vec_env_wrapper", "ext"),

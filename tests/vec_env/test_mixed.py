@@ -40,7 +40,7 @@ THREE = [
         ([{"env_kwargs": 3}], "must be a mapping"),
         ([{"name": ""}], "must not be empty"),
         ([{"name": 25 * "x"}], "at most 24 characters"),
-        ([{"name": "a"}, {"name": "a"}], "'a' is the name of two"),
+        ([{"name": "a"}, {"name": "a"}], "two have the name 'a'"),
         ([{"count": 0}], "must be at least 1"),
         ([{"count": 1.5}], "must be a whole number"),
         ([{"weight": 0}], "must be above 0"),

@@ -69,7 +69,7 @@ class ChildProcess:
 
     def __init__(self, owner: object, name: str) -> None:
         if os.name != "posix":
-            raise OSError(f"A second process beside training is not available on {sys.platform} yet.")
+            raise OSError(f"A second process is not available on {sys.platform} yet.")
         self._name = name
         self._specs = _registered_specs()
         self._stderr = tempfile.TemporaryFile(buffering=0)

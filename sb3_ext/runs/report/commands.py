@@ -1,7 +1,7 @@
-"""Commands to copy: train a run again, go on with it, watch it.
+"""Commands to copy: train a run again, continue it, watch it.
 
-RL Zoo keeps the command line as it was, but without its quotes. The arguments that it keeps beside it are whole, with
-the seed when it was drawn, so commands are made from these.
+RL Zoo saves the command line without its quotes. It also saves the arguments, which are complete and include a random
+seed, so commands are built from these.
 """
 
 from __future__ import annotations
