@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["as_number", "checked", "read_json", "read_text", "read_yaml", "to_number"]
+__all__ = ["as_number", "checked", "read_json", "read_small_text", "read_yaml", "to_number"]
 
 #: Bytes; trainings write a few thousand
 _MAX_SIZE = 100_000
@@ -47,7 +47,7 @@ _PlainLoader.add_constructor("tag:yaml.org,2002:python/object/apply:collections.
 _PlainLoader.add_multi_constructor("tag:yaml.org,2002:python/", _plain)
 
 
-def read_text(path: Path, problems: list[str]) -> str | None:
+def read_small_text(path: Path, problems: list[str]) -> str | None:
     """
     :param problems: gets a line when the file can't be read
     :return: ``None`` when the file does not exist or can't be read
@@ -64,7 +64,7 @@ def read_text(path: Path, problems: list[str]) -> str | None:
 
 
 def read_json(path: Path, kind: type, problems: list[str]) -> Any:
-    """As :func:`read_text`, for JSON that contains a ``kind``: ``dict`` or ``list``."""
+    """As :func:`read_small_text`, for JSON that contains a ``kind``: ``dict`` or ``list``."""
     read = _parsed(path, json.loads, problems)
     if read is None or isinstance(read, kind):
         return read
@@ -73,13 +73,13 @@ def read_json(path: Path, kind: type, problems: list[str]) -> Any:
 
 
 def read_yaml(path: Path, problems: list[str]) -> dict[str, Any]:
-    """As :func:`read_text`, for YAML; empty when the file does not exist or contains no mapping."""
+    """As :func:`read_small_text`, for YAML; empty when the file does not exist or contains no mapping."""
     read = _parsed(path, _parse_yaml, problems)
     return read if isinstance(read, dict) else {}
 
 
 def _parsed(path: Path, parse: Callable[[str], Any], problems: list[str]) -> Any:
-    text = read_text(path, problems)
+    text = read_small_text(path, problems)
     try:
         return None if text is None else parse(text)
     except (yaml.YAMLError, ArithmeticError, AttributeError, TypeError, ValueError, RecursionError) as error:

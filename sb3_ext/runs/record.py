@@ -25,7 +25,7 @@ from sb3_ext.metrics.curves import BoundedCurve, Series
 from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint
 from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
 from sb3_ext.runs.monitor import WINDOW, Episodes, read_episodes
-from sb3_ext.runs.plain_files import as_number, checked, read_json, read_text, read_yaml
+from sb3_ext.runs.plain_files import as_number, checked, read_json, read_small_text, read_yaml
 from sb3_ext.runs.progress import MAX_POINTS, PROGRESS_FILES, Progress, read_progress
 
 __all__ = ["SCORE", "EvaluationResult", "RunRecord", "Threshold", "read_record"]
@@ -236,7 +236,7 @@ def read_record(folder: str | os.PathLike[str]) -> RunRecord:
     progress = read_progress(path)
     evaluations, evaluations_file = _read_evaluations(path, progress, problems)
     alerts = read_json(path / ALERTS_FILE, list, problems)
-    command = read_text(params / "command.txt", problems)
+    command = read_small_text(params / "command.txt", problems)
     return RunRecord(
         path,
         checked(read_yaml(params / "args.yml", problems), _ARGS, "args.yml", problems),

@@ -15,14 +15,13 @@ import statistics
 import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.evaluation.callback import Evaluation
-from sb3_ext.runs.agents.snapshot import Snapshot
+from sb3_ext.runs.agents.snapshot import SnapshotFolder
 from sb3_ext.zoo.models import make_model
 
 MODES = ("none", "process", "waiting")
@@ -146,11 +145,12 @@ def within(args: argparse.Namespace) -> None:
 def snapshot_seconds(args: argparse.Namespace) -> float:
     """How long training stands still for a snapshot."""
     times = []
-    with tempfile.TemporaryDirectory() as folder, make_model(args.algo, args.env, {}) as model:
+    snapshots = SnapshotFolder(None)
+    with make_model(args.algo, args.env, {}) as model:
         model.learn(model.n_steps * model.n_envs)
         for _ in range(20):
             start = time.perf_counter()
-            Snapshot.take(model, Path(folder))
+            snapshots.take(model)
             times.append(time.perf_counter() - start)
     return statistics.median(times)
 
