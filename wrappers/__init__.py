@@ -3,13 +3,12 @@
 One file a topic; each is usable from a YAML ``env_wrapper:`` line.
 """
 
-from sb3_ext.wrappers.action_noise import ActionNoise, StickyActions
 from sb3_ext.wrappers.actions import ActionMaskFromInfo, RemapActions
 from sb3_ext.wrappers.base import SeededWrapper, insert_below_monitor, report
 from sb3_ext.wrappers.curriculum.env import CurriculumEnv, wrap_in_curriculum
 from sb3_ext.wrappers.curriculum.options import read_curriculum
 from sb3_ext.wrappers.history import MaskObservation, PreviousActions
-from sb3_ext.wrappers.observation_noise import ObservationDelay, ObservationDropout, ObservationNoise
+from sb3_ext.wrappers.noise import ActionNoise, ObservationDelay, ObservationDropout, ObservationNoise, StickyActions
 from sb3_ext.wrappers.randomization.known_envs import (
     CartPoleRandomization,
     DomainRandomization,
@@ -17,18 +16,19 @@ from sb3_ext.wrappers.randomization.known_envs import (
     MountainCarRandomization,
     PendulumRandomization,
 )
-from sb3_ext.wrappers.shaping.classic_control import (
+from sb3_ext.wrappers.shaping.count_bonus import CountBonus, share_counts
+from sb3_ext.wrappers.shaping.generic import InfoTerms, TimePenalty
+from sb3_ext.wrappers.shaping.known_envs import (
     AcrobotPotential,
     AcrobotShaping,
     CartPoleShaping,
     MountainCarPotential,
     MountainCarShaping,
+    PongShaping,
+    TaxiPotential,
+    TaxiShaping,
 )
-from sb3_ext.wrappers.shaping.count_bonus import CountBonus, share_counts
-from sb3_ext.wrappers.shaping.generic import InfoTerms, TimePenalty
-from sb3_ext.wrappers.shaping.pong import PongShaping
 from sb3_ext.wrappers.shaping.potential import PotentialShaping
-from sb3_ext.wrappers.shaping.taxi import TaxiPotential, TaxiShaping
 from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
 from sb3_ext.wrappers.static_normalization import ScaleObservations
 from sb3_ext.wrappers.timing import FrameSkip, time_limit

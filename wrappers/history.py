@@ -15,8 +15,7 @@ from gymnasium import spaces
 from sb3_ext.common.arguments import read_flag, read_whole
 from sb3_ext.common.names import nearest
 from sb3_ext.wrappers.base import Recorded
-from sb3_ext.wrappers.observation_noise import with_zero
-from sb3_ext.wrappers.parameters import parts_of, spaces_with_parts
+from sb3_ext.wrappers.parameters import parts_of, spaces_with_parts, with_zero
 
 __all__ = ["MaskObservation", "PreviousActions"]
 

@@ -13,7 +13,7 @@ from gymnasium import spaces
 from sb3_ext.common.arguments import read_number
 from sb3_ext.common.names import check_keywords, nearest
 
-__all__ = ["checked_keywords", "parts_of", "read_parts", "read_probability", "spaces_with_parts"]
+__all__ = ["checked_keywords", "parts_of", "read_parts", "read_probability", "spaces_with_parts", "with_zero"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,6 +50,13 @@ def spaces_with_parts(space: spaces.Space, changed: Mapping[str | None, spaces.S
     if not isinstance(space, spaces.Dict):
         return changed.get(None, space)
     return spaces.Dict({key: changed.get(key, part) for key, part in space.spaces.items()})
+
+
+def with_zero(space: spaces.Space) -> spaces.Space:
+    """A Box without 0 gets wider bounds; other spaces stay the same."""
+    if not isinstance(space, spaces.Box) or (np.all(space.low <= 0) and np.all(space.high >= 0)):
+        return space
+    return spaces.Box(np.minimum(space.low, 0), np.maximum(space.high, 0), dtype=space.dtype.type)
 
 
 def read_parts(

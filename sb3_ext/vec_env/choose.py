@@ -6,7 +6,6 @@ import atexit
 import gc
 import math
 import multiprocessing
-import os
 import sys
 import threading
 import time
@@ -22,6 +21,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
 from sb3_ext.common.repeated_comparison import wins_clearly
 from sb3_ext.vec_env.atari_config import AtariSettings, native_atari_settings
+from sb3_ext.vec_env.multicore import MulticoreVecEnv, usable_cores
 
 __all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "choose_processes"]
 
@@ -101,15 +101,13 @@ def choose_processes(requested: str, n_envs: int, make_env: Callable[[], gym.Env
         return VecEnvChoice(DummyVecEnv, "one process")
     if requested == "subproc":
         return VecEnvChoice(SubprocVecEnv, "a process for each environment")
-    n_cores = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, n_envs)
+    n_cores = min(usable_cores(), n_envs)
     if requested == "auto" and not (n_cores > 1 and _cores_are_faster(make_env, n_envs, n_cores)):
         return VecEnvChoice(DummyVecEnv, "one process")
     return VecEnvChoice(_make_multicore, f"{n_cores} processes")
 
 
 def _make_multicore(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
-    from sb3_ext.vec_env.multicore import MulticoreVecEnv
-
     start_method = _start_method()
     if start_method == "fork":
         # Processes share memory until one writes to it, and the garbage collector writes to every object

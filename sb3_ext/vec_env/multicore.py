@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-import operator
 import os
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from numbers import Integral
 from typing import Any
 
 import gymnasium as gym
@@ -28,7 +28,7 @@ from sb3_ext.vec_env.env_slice import ACTIONS, DONES, OBSERVATION, REWARDS, EnvS
 from sb3_ext.vec_env.shared_arrays import SharedArrays
 from sb3_ext.vec_env.worker import RemoteError, Worker, WorkerDied
 
-__all__ = ["MulticoreVecEnv"]
+__all__ = ["MulticoreVecEnv", "usable_cores"]
 
 #: What a ``MulticoreVecEnv`` is doing; any other text says why it can't be used any more
 _IDLE, _STEPPING = "idle", "stepping"
@@ -58,8 +58,10 @@ class MulticoreVecEnv(VecEnv):
     ) -> None:
         if not env_fns:
             raise ValueError("env_fns is empty: MulticoreVecEnv needs at least one function that makes an environment.")
+        if n_workers is not None and (n_workers is True or not isinstance(n_workers, Integral) or n_workers < 1):
+            raise ValueError(f"n_workers={n_workers!r} must be a whole number of processes, at least 1, or None.")
         n_envs = len(env_fns)
-        bounds = _split(n_envs, _check_n_workers(n_workers))
+        bounds = _split(n_envs, usable_cores() if n_workers is None else int(n_workers))
         if start_method is None:
             start_method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
         context = multiprocessing.get_context(start_method)
@@ -218,16 +220,8 @@ class MulticoreVecEnv(VecEnv):
         return dict_to_obs(self.observation_space, observations)
 
 
-def _check_n_workers(n_workers: Any) -> int:
-    if n_workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        number = operator.index(n_workers)
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(n_workers, bool):
-        raise ValueError(f"n_workers={n_workers!r} must be a whole number of processes, at least 1, or None.")
-    return number
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _split(n_envs: int, n_workers: int) -> list[int]:

@@ -23,7 +23,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from sb3_ext.zoo.models import make_model
 
 ENV_ID = "CartPole-v1"
-_SHAPER = "sb3_ext.wrappers.shaping.classic_control.CartPoleShaping"
+_SHAPER = "sb3_ext.wrappers.shaping.known_envs.CartPoleShaping"
 
 
 def play(model: BaseAlgorithm, n_episodes: int) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from sb3_ext.zoo.models import make_model
 ENV_ID = "MountainCar-v0"
 TARGET = -110.0
 N_EPISODES = 20
-_SHAPING = "sb3_ext.wrappers.shaping.classic_control"
+_SHAPING = "sb3_ext.wrappers.shaping.known_envs"
 #: What each variant adds to the section of the hyperparameter file
 VARIANTS: dict[str, dict[str, Any]] = {
     "height": {"env_wrapper": [{f"{_SHAPING}.MountainCarShaping": {"terms": {"height": 1.0}}}]},

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFram
 
 import sb3_ext.envs  # noqa: F401  registers the ids
 from sb3_ext.envs.object_games import OBJECT_GAMES, Axis, GameObject, ObjectGame, register_objects
-from sb3_ext.envs.object_reader import ObjectReader
+from sb3_ext.envs.objects import ObjectReader
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
 IDS = register_objects()

@@ -9,9 +9,9 @@ from conftest import ACTION_SPACES
 from gymnasium import spaces
 from noise_checks import VEC_ENVS, CountingEnv, check_vec_env, check_wrapped, differs, random_env, trajectory
 
-from sb3_ext.wrappers.action_noise import ActionNoise, StickyActions
+from sb3_ext.wrappers.noise import ActionNoise, StickyActions
 
-MODULE = "sb3_ext.wrappers.action_noise"
+MODULE = "sb3_ext.wrappers.noise"
 
 
 def with_noise(env):

@@ -9,7 +9,7 @@ from conftest import ACTION_SPACES, RandomEnv
 from gymnasium import spaces
 from noise_checks import VEC_ENVS, CountingEnv, check_vec_env, check_wrapped, differs, random_env, trajectory
 
-from sb3_ext.wrappers.observation_noise import ObservationDelay, ObservationDropout, ObservationNoise
+from sb3_ext.wrappers.noise import ObservationDelay, ObservationDropout, ObservationNoise
 
 WRAPPERS = {
     "noise": lambda env: ObservationNoise(env, std=0.5),
@@ -48,7 +48,7 @@ def test_seeds_reproduce_trajectories(space, wrapper):
 
 @pytest.mark.parametrize("kind", VEC_ENVS)
 def test_vectorised_environments_give_the_same(kind, closing):
-    module = "sb3_ext.wrappers.observation_noise"
+    module = "sb3_ext.wrappers.noise"
     wrappers = [
         {f"{module}.ObservationNoise": {"std": [0.1, 0, 0.2, 0.3]}},
         {f"{module}.ObservationDropout": {"probability": 0.2, "fill": "last"}},

@@ -19,17 +19,19 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 import sb3_ext.envs  # registers Pong-v5
 import sb3_ext.wrappers
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
-from sb3_ext.wrappers.shaping.classic_control import (
+from sb3_ext.wrappers.shaping.count_bonus import CountBonus
+from sb3_ext.wrappers.shaping.generic import InfoTerms, TimePenalty
+from sb3_ext.wrappers.shaping.known_envs import (
     AcrobotPotential,
     AcrobotShaping,
     CartPoleShaping,
     MountainCarPotential,
     MountainCarShaping,
+    PongShaping,
+    TaxiPotential,
+    TaxiShaping,
+    steps_to_go,
 )
-from sb3_ext.wrappers.shaping.count_bonus import CountBonus
-from sb3_ext.wrappers.shaping.generic import InfoTerms, TimePenalty
-from sb3_ext.wrappers.shaping.pong import PongShaping
-from sb3_ext.wrappers.shaping.taxi import TaxiPotential, TaxiShaping, steps_to_go
 from sb3_ext.wrappers.training_link import link_to_training
 
 #: Shapers with all their terms, and an environment each is for

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.wrappers.base import report
-from sb3_ext.wrappers.shaping.classic_control import CartPoleShaping
+from sb3_ext.wrappers.shaping.known_envs import CartPoleShaping
 from sb3_ext.wrappers.shaping.terms import RewardTerms
 
 
