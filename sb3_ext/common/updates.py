@@ -12,6 +12,7 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
@@ -150,6 +151,14 @@ class MinibatchMetrics:
 
     def last(self, name: str) -> float:
         return self.values[name][-1]
+
+    def log(self, algorithm: OnPolicyAlgorithm) -> None:
+        """Log the means, and what else is known after every update."""
+        for name in self.values:
+            algorithm.logger.record(f"train/{name}", self.mean(name))
+        if hasattr(algorithm.policy, "log_std"):
+            algorithm.logger.record("train/std", th.exp(algorithm.policy.log_std).mean().item())
+        algorithm.logger.record("train/n_updates", algorithm._n_updates, exclude="tensorboard")
 
 
 def split_parameters(policy: BasePolicy) -> tuple[list[th.nn.Parameter], list[th.nn.Parameter]]:

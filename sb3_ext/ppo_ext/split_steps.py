@@ -4,56 +4,45 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch as th
 
 from sb3_ext.common.fast_path import EpochResult, KLLimit, UpdateBackend
-from sb3_ext.common.updates import Backup
 from sb3_ext.fast.adaptive_choice import AdaptiveChoice
 from sb3_ext.fast.critic_process import CriticProcessFailed
 from sb3_ext.fast.flat import clipping_scale
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
-from sb3_ext.ppo_ext.kl import KLGuard
-from sb3_ext.ppo_ext.loss import LossSettings, PolicyGradient, policy_loss_gradient, total_loss, value_loss_gradient
-from sb3_ext.ppo_ext.steps import MinibatchUpdate, RolloutArrays
+from sb3_ext.ppo_ext.loss import PolicyGradient, policy_loss_gradient, total_loss, value_loss_gradient
+from sb3_ext.ppo_ext.steps import NumpyUpdate, RolloutArrays
 
 __all__ = ["SplitUpdate", "TimedUpdate"]
 
 
-class SplitUpdate(MinibatchUpdate):
+class SplitUpdate(NumpyUpdate):
     """
-    Has the results of :class:`~sb3_ext.ppo_ext.steps.NumpyUpdate` to the last bit: each parameter sees the same
-    operations. The critic's step may still be under way when :meth:`step` returns. All methods raise
-    ``CriticProcessFailed`` when the process dies; :meth:`finish` then restores the state at the start of the update,
-    random numbers included.
+    Has the same results to the last bit: each parameter sees the same operations. The critic's step may still be under
+    way when :meth:`step` returns, so there is no rollback. All methods raise ``CriticProcessFailed`` when the process
+    dies; :meth:`finish` then restores the state at the start of the update, random numbers included.
     """
 
-    def __init__(
-        self,
-        policy: FastMlpPolicy,
-        rollout: RolloutArrays,
-        batch_size: int,
-        settings: LossSettings,
-        max_grad_norm: float,
-        rollout_kl: Callable[[], float],
-    ) -> None:
-        super().__init__(KLGuard(_no_backup), rollout_kl)
-        self._policy, self._batch_size = policy, batch_size
-        self._settings, self._max_grad_norm = settings, max_grad_norm
-        policy.start_update()
-        observations, self._actions, samples = rollout
+    _policy: FastMlpPolicy
+
+    def __init__(self, policy: FastMlpPolicy, rollout: RolloutArrays, *args: Any) -> None:
+        super().__init__(policy, rollout, *args)
+        observations, _, samples = rollout
         self._adam, self._actor, self._critic = policy.split(observations)
         # The process may die in the middle of a step
         self._start, self._random_state = policy.back_up(), np.random.get_state()
-        loss_gradient = functools.partial(value_loss_gradient, settings=settings)
+        loss_gradient = functools.partial(value_loss_gradient, settings=self._settings)
         self._observations = self._critic.begin(
             observations, samples.old_values, samples.returns, loss_gradient, self._adam.settings
         )
         self._columns = np.stack([samples.old_log_prob, samples.advantages], axis=1)
         self._indices = np.zeros(0, np.int64)
-        self._gradient = PolicyGradient(np.zeros(0), 0.0, {})
+        self._actor_gradient = PolicyGradient(np.zeros(0), 0.0, {})
 
     def run_epoch(self, limit: KLLimit | None) -> EpochResult:
         result = super().run_epoch(limit)
@@ -74,12 +63,13 @@ class SplitUpdate(MinibatchUpdate):
         observations = th.from_numpy(self._observations[rows])
         log_prob, entropy = self._policy.evaluate_actor(observations, self._actions[rows])
         old_log_prob, advantages = np.ascontiguousarray(self._columns[rows].T)
-        self._gradient = policy_loss_gradient(log_prob, entropy, old_log_prob, advantages, self._settings)
-        self._metrics.add(**self._gradient.metrics)
-        return self._gradient.metrics["approx_kl"]
+        gradient = policy_loss_gradient(log_prob, entropy, old_log_prob, advantages, self._settings)
+        self._actor_gradient = gradient
+        self._metrics.add(**gradient.metrics)
+        return gradient.metrics["approx_kl"]
 
     def step(self) -> None:
-        self._policy.backward_actor(self._gradient.log_prob, self._gradient.entropy)
+        self._policy.backward_actor(self._actor_gradient.log_prob, self._actor_gradient.entropy)
         actor_norm = self._actor.norm()
         critic_norm, value_loss = self._critic.answer()
         norm = (actor_norm**2 + critic_norm**2) ** 0.5
@@ -91,7 +81,7 @@ class SplitUpdate(MinibatchUpdate):
         self._metrics.add(grad_norm_actor=actor_norm, grad_norm_critic=critic_norm, grad_norm=norm)
 
     def _log_value_loss(self, value_loss: float) -> None:
-        self._metrics.add(**total_loss(self._gradient, value_loss, self._settings))
+        self._metrics.add(**total_loss(self._actor_gradient, value_loss, self._settings))
 
     def finish(self) -> None:
         try:
@@ -101,10 +91,6 @@ class SplitUpdate(MinibatchUpdate):
             np.random.set_state(self._random_state)
             raise
         self._policy.finish_update()
-
-
-def _no_backup() -> Backup:
-    raise NotImplementedError("The critic's step may be under way: use NumpyUpdate for updates with rollback.")
 
 
 class TimedUpdate:

@@ -159,12 +159,12 @@ class NumpyUpdate(MinibatchUpdate):
         self._columns = np.stack(samples, axis=1)
         self._gradient = LossGradient(np.zeros(0), np.zeros(0), 0.0, {})
 
-    def minibatches(self) -> Iterator[np.ndarray]:
+    def minibatches(self) -> Iterator[Any]:
         indices = np.random.permutation(len(self._observations))
         for start in range(0, len(indices), self._batch_size):
             yield indices[start : start + self._batch_size]
 
-    def evaluate(self, batch: np.ndarray) -> float:
+    def evaluate(self, batch: Any) -> float:
         output = self._policy.evaluate(self._observations[batch], self._actions[batch])
         samples = Samples(*np.ascontiguousarray(self._columns[batch].T))
         self._gradient = ppo_loss_gradient(*output, samples, self._settings)

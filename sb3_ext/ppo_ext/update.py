@@ -232,16 +232,12 @@ class PPOUpdate(ExtAlgorithm):
         )
 
     def _log_losses(self, metrics: MinibatchMetrics, settings: LossSettings) -> None:
-        for name in metrics.values:
-            self.logger.record(f"train/{name}", metrics.mean(name))
+        metrics.log(self)
         self.logger.record("train/loss", metrics.last("loss"))
         buffer = self.rollout_buffer
         self.logger.record(
             "train/explained_variance", explained_variance(buffer.values.flatten(), buffer.returns.flatten())
         )
-        if hasattr(self.policy, "log_std"):
-            self.logger.record("train/std", th.exp(self.policy.log_std).mean().item())
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/clip_range", settings.clip_range)
         if settings.clip_range_vf is not None:
             self.logger.record("train/clip_range_vf", settings.clip_range_vf)

@@ -213,15 +213,11 @@ class REINFORCE(ExtAlgorithm):
 
     def _log_update(self, metrics: MinibatchMetrics) -> None:
         buffer = self.rollout_buffer
-        for name in metrics.values:
-            self.logger.record(f"train/{name}", metrics.mean(name))
+        metrics.log(self)
         batches = in_order(buffer, self.batch_size)
         self.logger.record("train/approx_kl", rollout_kl(self.policy, batches))
         if self.vf_coef > 0:
             self.logger.record("train/explained_variance", explained_variance(buffer.values, buffer.returns))
-        if hasattr(self.policy, "log_std"):
-            self.logger.record("train/std", th.exp(self.policy.log_std).mean().item())
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
     def _warn_if_many_wait(self) -> None:
         buffer = self.rollout_buffer
