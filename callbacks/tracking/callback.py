@@ -7,7 +7,6 @@ import os
 import secrets
 import time
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -60,9 +59,6 @@ class Tracking(RunCallback):
 
     :param folder: the run folder, whose videos, checkpoints and best model are logged, and which is uploaded at the
         end; default: where the training's ``EvalCallback`` saves the best model, or the folder of its logger's files
-    :param algo: name of the algorithm, for the name of the run; default: from the model's class
-    :param env_id: default: from the environment
-    :param hyperparams: as in a hyperparameter file; default: from the model
     :param finish: ``False`` keeps the run open after the training, until :meth:`close` is called
     :param verbose: 1 prints what was not uploaded
     :param options: what to track
@@ -74,9 +70,6 @@ class Tracking(RunCallback):
     def __init__(
         self,
         folder: str | None = None,
-        algo: str | None = None,
-        env_id: str | None = None,
-        hyperparams: Mapping[str, Any] | None = None,
         finish: bool = True,
         verbose: int = 0,
         *,
@@ -86,9 +79,6 @@ class Tracking(RunCallback):
         super().__init__(verbose)
         self.options = read_keywords(TrackingOptions, options, fields, self)
         self._folder = None if folder is None else Path(folder)
-        self._algo = algo
-        self._env_id = env_id
-        self._hyperparams = hyperparams
         self._finish = finish
         self._wandb: WandbRun | None = None
         self._writer: WandbWriter | None = None
@@ -123,9 +113,8 @@ class Tracking(RunCallback):
         import wandb
 
         facts = self.run.facts
-        algo, env_id = self._algo or facts.algo, self._env_id or facts.env_id
         given = wandb.run
-        run = given if given is not None else self._new_run(algo)
+        run = given if given is not None else self._new_run(facts.algo)
         self._wandb, Tracking._open = run, self
         synced = given is not None and _is_synced(self.logger.output_formats)
         vec_steps_of = facts.n_envs if facts.axis == "vec_steps" and not synced else None
@@ -135,16 +124,15 @@ class Tracking(RunCallback):
             # RL Zoo's --track uploads all arguments, including --storage with its password
             masked = {name: plain(value) for name, value in given.config.items() if plain(value) != value}
             run.config.update(masked, allow_val_change=True)
-        config = facts.config(algo=algo, env_id=env_id, hyperparams=plain(self._hyperparams))
-        run.config.update(config, allow_val_change=True)
+        run.config.update(facts.config(), allow_val_change=True)
         folder = self._folder or self.run.stock.best_model_folder or self.run.folder
         self._files = None
         if folder is not None and folder.is_dir():
             self._files = RunFiles(folder, run, self._writer, time.time())
-            _write_run_file(folder, run, algo, env_id)
+            _write_run_file(folder, run, facts.algo, facts.env_id)
         self._has_dashboard = False
         # RL Zoo closes the environments before the run is finished
-        self._shown_env = env_id or SOME_ENV
+        self._shown_env = facts.env_id or SOME_ENV
         remember_bounds(self.model)
 
     def _new_run(self, algo: str) -> WandbRun:

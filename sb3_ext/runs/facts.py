@@ -108,13 +108,9 @@ class RunFacts:
             started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         )
 
-    def config(self, **changes: Any) -> dict[str, Any]:
-        """
-        :param changes: what is to be different
-        :return: what describes the training and not how it went, for a tracker
-        """
-        facts = {**asdict(self), **{name: value for name, value in changes.items() if value is not None}}
-        return {name: value for name, value in facts.items() if name not in _NOT_CONFIG} | self.model
+    def config(self) -> dict[str, Any]:
+        """For a tracker: what describes the training, and not how it went."""
+        return {name: value for name, value in asdict(self).items() if name not in _NOT_CONFIG} | self.model
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """
