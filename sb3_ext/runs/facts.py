@@ -34,32 +34,7 @@ _NOT_CONFIG = ("model", "started", "charts", "state", "steps", "seconds", "stop_
 
 @dataclass
 class RunFacts:
-    """
-    :param algorithm: class of the model
-    :param algo: name of the algorithm in RL Zoo's way, such as ``ppo_ext``
-    :param env_id: the environment, where it says it
-    :param n_envs: how many there are
-    :param seed: of the model
-    :param steps_at_start: timesteps of the model when the training started
-    :param total_timesteps: timesteps of the model when it is complete
-    :param model: more about it: spaces, policy, size, normalisation
-    :param hyperparams: those of the algorithm
-    :param versions: of the packages
-    :param command: the command line, without passwords
-    :param started: when, in local time
-    :param axis: x axis of plots and trackers: ``timesteps`` or ``vec_steps``
-    :param threshold: score at which the environment counts as solved, if one was given
-    :param env_threshold: the environment's own
-    :param evaluates: whether the agent is evaluated during training
-    :param deterministic_eval: whether it takes its most likely actions then
-    :param charts: metrics to draw in the report
-    :param state: ``running``, ``finished``, ``interrupted`` or ``failed``
-    :param steps: timesteps of the model at the end
-    :param seconds: how long it took
-    :param stop_reason: why a callback ended it early
-    :param signal: what interrupted it
-    :param error: what it failed with
-    """
+    """What was trained, and how it ended; docs/reports.md explains the fields."""
 
     algorithm: str
     algo: str
@@ -90,8 +65,7 @@ class RunFacts:
     def of(cls, model: BaseAlgorithm, algo: str | None = None, env_id: str | None = None) -> RunFacts:
         """
         :param model: is about to be trained
-        :param algo: name of the algorithm; ``None``: from the model's class
-        :param env_id: the environment
+        :param algo: name of the algorithm; default: from the model's class
         """
         return cls(
             algorithm=type(model).__name__,
@@ -113,9 +87,6 @@ class RunFacts:
         return {name: value for name, value in asdict(self).items() if name not in _NOT_CONFIG} | self.model
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """
-        :param folder: the run folder
-        """
         with atomic_write(Path(folder) / RUN_FILE) as unfinished:
             unfinished.write_text(mask_passwords(f"{json.dumps(asdict(self), indent=2)}\n"), encoding="utf-8")
 
