@@ -63,11 +63,12 @@ class _MonitorFile(NamedTuple):
     n_broken: int
 
 
-def read_episodes(folder: str | os.PathLike[str]) -> Episodes | None:
-    """:return: the episodes of a run folder; ``None`` when there is no file of ``Monitor``"""
+def read_episodes(folder: str | os.PathLike[str]) -> Episodes:
+    """:return: the episodes of a run folder; those of no environment when there is no file of ``Monitor``"""
     files = [_read(path) for path in sorted(Path(folder).glob("*monitor.csv"))]
     if not files:
-        return None
+        none = np.empty(0, dtype=np.int64)
+        return Episodes(none, none, none, 0, math.nan, None, 0)
     known = [as_number(file.header.get("t_start")) for file in files]
     starts = [math.nan if start is None else start for start in known]
     ends = [start + float(np.max(file.seconds)) for start, file in zip(starts, files, strict=True) if len(file.seconds)]

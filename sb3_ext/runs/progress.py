@@ -102,8 +102,8 @@ class Progress:
         return steps, eval_steps
 
 
-def read_progress(folder: str | os.PathLike[str]) -> Progress | None:
-    """:return: what was logged in a run folder; ``None`` when there is no file"""
+def read_progress(folder: str | os.PathLike[str]) -> Progress:
+    """:return: what was logged in a run folder; empty and without a name when there is no file"""
     readers: tuple[Callable[[Path], Iterable[Block]], ...] = (read_csv_blocks, _json_blocks)
     found: list[Progress] = []
     for name, read_blocks in zip(PROGRESS_FILES, readers, strict=True):
@@ -114,7 +114,7 @@ def read_progress(folder: str | os.PathLike[str]) -> Progress | None:
                 progress.add(block)
             if found[0].n_rows and found[0].n_broken <= 1:
                 break  # at most the last line is unfinished: the other file has the same rows
-    return max(found, key=lambda progress: progress.n_rows, default=None)
+    return max(found, key=lambda progress: progress.n_rows, default=Progress(""))
 
 
 def _json_blocks(path: Path) -> Iterator[Block]:

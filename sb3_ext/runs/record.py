@@ -11,7 +11,7 @@ import os
 import re
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -103,21 +103,21 @@ class RunRecord:
     """
 
     folder: Path
-    args: Mapping[str, Any] = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
-    command: str | None = None
-    progress: Progress | None = None
-    evaluations: tuple[EvaluationResult, ...] = ()
-    evaluations_file: str | None = None
-    episodes: Episodes | None = None
-    alerts: tuple[Mapping[str, Any], ...] | None = None
-    training: Mapping[str, Any] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
+    args: Mapping[str, Any]
+    config: Mapping[str, Any]
+    command: str | None
+    progress: Progress
+    evaluations: tuple[EvaluationResult, ...]
+    evaluations_file: str | None
+    episodes: Episodes
+    alerts: tuple[Mapping[str, Any], ...] | None
+    training: Mapping[str, Any]
+    problems: tuple[str, ...]
 
     @property
     def series(self) -> Mapping[str, Series]:
         """Logged metrics by name."""
-        return {} if self.progress is None else self.progress.series
+        return self.progress.series
 
     @property
     def algo(self) -> str | None:
@@ -126,8 +126,7 @@ class RunRecord:
 
     @property
     def env_id(self) -> str | None:
-        known = self.args.get("env") or (self.episodes.env_id if self.episodes is not None else None)
-        return known or self.training.get("env_id")
+        return self.args.get("env") or self.episodes.env_id or self.training.get("env_id")
 
     @property
     def number(self) -> int | None:
@@ -150,23 +149,19 @@ class RunRecord:
         return Checkpoint(self.folder, BEST).model.is_file()
 
     @cached_property
-    def score(self) -> Series | None:
+    def score(self) -> Series:
         """Mean score of the last 100 training episodes, over the steps."""
         if SCORE in self.series:
             return self.series[SCORE]
-        if self.episodes is None or not len(self.episodes.scores):
-            return None
         curve = BoundedCurve(MAX_POINTS)
         curve.extend(*self.episodes.mean_scores())
         return curve.series()
 
     @cached_property
-    def settled_score(self) -> Series | None:
+    def settled_score(self) -> Series:
         """The score from the point where it is a mean of 100 episodes, or of all: one lucky episode is not a score."""
-        if self.score is None:
-            return None
         start = 0
-        if self.episodes is not None and len(self.episodes.steps):
+        if len(self.episodes.steps):
             start = self.episodes.steps[:WINDOW][-1]
         elif _EPISODES in self.series:
             steps, counts = self.series[_EPISODES].finite
@@ -177,9 +172,8 @@ class RunRecord:
     @cached_property
     def steps(self) -> int | None:
         """Timesteps of training."""
-        known = [self.training.get("steps"), self._latest("time/total_timesteps"), self._steps_of_model()]
-        if self.episodes is not None and len(self.episodes.steps):
-            known.append(self.episodes.steps[-1])
+        logged = self.progress.latest("time/total_timesteps")
+        known = [self.training.get("steps"), logged, self._steps_of_model(), *self.episodes.steps[-1:]]
         return next((int(steps) for steps in map(as_number, known) if steps is not None), None)
 
     @property
@@ -189,9 +183,7 @@ class RunRecord:
 
     @property
     def seconds(self) -> float | None:
-        known = [self.training.get("seconds"), self._latest("time/time_elapsed")]
-        if self.episodes is not None:
-            known.append(self.episodes.seconds)
+        known = [self.training.get("seconds"), self.progress.latest("time/time_elapsed"), self.episodes.seconds]
         return next((seconds for seconds in map(as_number, known) if seconds is not None), None)
 
     @cached_property
@@ -212,9 +204,6 @@ class RunRecord:
     def steps_per_tick(self) -> int:
         """Timesteps for one step on the x axis of plots: more than one if that is in vec steps."""
         return max(int(self.training.get("n_envs") or 1), 1) if self.training.get("axis") == "vec_steps" else 1
-
-    def _latest(self, name: str) -> float | None:
-        return None if self.progress is None else self.progress.latest(name)
 
     def _steps_of_model(self) -> int | None:
         try:
@@ -279,7 +268,7 @@ def _check_is_run(folder: Path) -> None:
 
 
 def _read_evaluations(
-    folder: Path, progress: Progress | None, problems: list[str]
+    folder: Path, progress: Progress, problems: list[str]
 ) -> tuple[tuple[EvaluationResult, ...], str | None]:
     path = folder / "evaluations.npz"
     if path.is_file():
@@ -288,7 +277,7 @@ def _read_evaluations(
         # NumPy raises many kinds of errors for a file that somebody else wrote
         except Exception as error:
             problems.append(f"{path.name} can't be read: {error}")
-    if progress is None or "eval/mean_reward" not in progress.series:
+    if "eval/mean_reward" not in progress.series:
         return (), None
     means = progress.series["eval/mean_reward"]
     others = [

@@ -36,10 +36,8 @@ class Trend(NamedTuple):
     change: float
 
 
-def trend_of(score: Series | None) -> Trend | None:
+def trend_of(score: Series) -> Trend | None:
     """The trend at the end of a curve; ``None`` if it has too few values."""
-    if score is None:
-        return None
     score = score.finite
     if len(score.values) < _MIN_POINTS:
         return None
@@ -55,10 +53,8 @@ def trend_of(score: Series | None) -> Trend | None:
     return Trend("falling" if change < -_FALLING * span else "flat", change)
 
 
-def first_reached(series: Series | None, value: float) -> int | None:
+def first_reached(series: Series, value: float) -> int | None:
     """The first step at which the curve reaches the value; ``None`` if it never does."""
-    if series is None:
-        return None
     there = np.flatnonzero(series.values >= value)
     return int(series.steps[there[0]]) if len(there) else None
 
@@ -80,7 +76,7 @@ def stays_from(run: RunRecord) -> int | None:
     if run.evaluations:
         points = [(evaluation.step, evaluation.mean) for evaluation in run.evaluations]
     else:
-        points = [] if run.settled_score is None else list(zip(*run.settled_score, strict=True))
+        points = list(zip(*run.settled_score, strict=True))
     start = None
     for step, value in reversed(points):
         if not value >= run.threshold.value:
@@ -137,10 +133,9 @@ def _about_end(run: RunRecord) -> list[str]:
 
 
 def _about_broken_numbers(run: RunRecord) -> list[str]:
-    curves = {} if run.progress is None else run.progress.curves
     broken = {
         name: curve
-        for name, curve in curves.items()
+        for name, curve in run.progress.curves.items()
         if curve.n_broken and name != "train/explained_variance"  # it is NaN if all returns are equal
     }
     if not broken:
@@ -227,7 +222,7 @@ def _calmer(run: RunRecord) -> str:
 
 
 def _too_short(run: RunRecord) -> list[str]:
-    if run.threshold is None or not (run.evaluations or run.score is not None):
+    if run.threshold is None or not (run.evaluations or len(run.score.values)):
         return []
     longer = train_command(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
     command = f": {_code(longer)}" if longer else "."
@@ -245,7 +240,7 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
             "`ext: {threshold: …}`, or `sb3-ext report … --threshold …`."
         )
     # A short training ends before its first evaluation
-    is_known = run.progress is not None and run.training.get("state") == "finished"
+    is_known = run.progress.file and run.training.get("state") == "finished"
     if not run.evaluations and (is_known or not run.training.get("evaluates")):
         every = min(10_000, (run.steps or 50_000) // 5)
         said.append(
@@ -278,7 +273,7 @@ def _is_close(evaluation: EvaluationResult, threshold: float) -> bool:
 def _last_score(run: RunRecord) -> float | None:
     if run.evaluations:
         return run.evaluations[-1].mean
-    return None if run.score is None or not len(run.score.values) else float(run.score.values[-1])
+    return float(run.score.values[-1]) if len(run.score.values) else None
 
 
 def _go_on(run: RunRecord, steps: int, model: Path | None) -> str | None:

@@ -30,7 +30,7 @@ def main_curves(run: RunRecord) -> list[str]:
 
 def curves(run: RunRecord) -> list[str]:
     """A chart and a table for each main curve except the score; one line for constant ones."""
-    if run.progress is None:
+    if not run.progress.file:
         return [
             "Missing: there is no `progress.json` or `progress.csv`, so there is only the score, from Monitor's files "
             "and evaluations."
@@ -84,7 +84,7 @@ def losses(run: RunRecord) -> list[str]:
 
 def all_numbers(run: RunRecord) -> list[str]:
     """A table of all logged metrics."""
-    if run.progress is None or not run.series:
+    if not run.series:
         return ["Missing: no metrics were logged to a file."]
     rows = []
     for name in ordered(run.series):

@@ -53,11 +53,11 @@ def write_plots(run: RunRecord) -> list[Path]:
 
 
 def _score(run: RunRecord) -> Figure | None:
-    if run.score is None and not run.evaluations:
+    if not len(run.score.values) and not run.evaluations:
         return None
     figure = _figure(8, 4.5)
     axes = figure.add_subplot()
-    if run.score is not None:
+    if len(run.score.values):
         _draw(run, axes, run.score, label="training (with exploration, mean of up to 100 episodes)")
     if run.evaluations:
         steps = _x(run, [evaluation.step for evaluation in run.evaluations])

@@ -28,7 +28,7 @@ def verdict(run: RunRecord) -> str:
         last = run.evaluations[-1]
         said = f"Last evaluation: {_plus_minus(last)} ({_episodes(last)}, step {number(last.step)})"
         value = last.mean
-    elif run.score is not None and len(run.score.values):
+    elif len(run.score.values):
         value = float(run.score.values[-1])
         missing = "No evaluation was saved" if run.training.get("evaluates") else "There was no evaluation"
         said = f"Score at the end of training: {number(value)} (with exploration; {_window(run)}). {missing}"
@@ -50,7 +50,7 @@ def score(run: RunRecord) -> list[str]:
     limit = None if threshold is None else threshold.value
     known = "unknown" if threshold is None else f"{number(threshold.value)}, {threshold.source}"
     lines = [f"Threshold: {known}.", "", *_score_table(run), ""]
-    if run.score is not None and len(run.score.values):
+    if len(run.score.values):
         lines += [f"### In training ({_score_source(run)})", *shown_curve(_score_name(run), run.score, line=limit)]
     else:
         lines += ["Missing: no file has scores of training episodes.", ""]
@@ -61,20 +61,20 @@ def score(run: RunRecord) -> list[str]:
 
 
 def efficiency(run: RunRecord) -> list[str]:
-    if run.score is None or not len(run.score.finite.values):
-        return ["Missing: no file has scores of training episodes."]
     finite = run.score.finite
+    if not len(finite.values):
+        return ["Missing: no file has scores of training episodes."]
     threshold = None if run.threshold is None else run.threshold.value
     efficiency = SampleEfficiency(int(run.training.get("steps_at_start") or 0))
     for step, value in zip(*finite, strict=True):
         efficiency.add(int(step), float(value))
     computed = efficiency.add(int(finite.steps[-1]), math.nan)
-    logged = {} if run.progress is None else {name: run.progress.latest(name) for name in computed}
-    area = logged.get("rollout/score_auc")
+    logged = run.progress.latest("rollout/score_auc")
+    area = computed["rollout/score_auc"] if logged is None else logged
     first, settled = float(finite.values[0]), run.settled_score
-    best = float(first if settled is None or not len(settled.finite.values) else settled.finite.values.max())
+    best = float(settled.finite.values.max()) if len(settled.finite.values) else first
     rows = [
-        ["mean score over the whole training (area under the curve / steps)", _or(area, computed["rollout/score_auc"])],
+        ["mean score over the whole training (area under the curve / steps)", number(area)],
         ["best score in training", number(best)],
     ]
     most = first_reached(settled, first + 0.9 * (best - first))
@@ -89,10 +89,6 @@ def efficiency(run: RunRecord) -> list[str]:
     return [*markdown_table(["what", "value"], rows), ""]
 
 
-def _or(logged: float | None, computed: float) -> str:
-    return number(computed if logged is None else logged)
-
-
 def _episodes(evaluation: EvaluationResult) -> str:
     return "unknown number of episodes" if evaluation.n_episodes is None else f"{evaluation.n_episodes} episodes"
 
@@ -104,8 +100,8 @@ def _plus_minus(evaluation: EvaluationResult) -> str:
 
 
 def _window(run: RunRecord) -> str:
-    n_episodes = WINDOW if run.episodes is None else min(WINDOW, len(run.episodes.scores))
-    return f"mean of the last {'up to ' if run.episodes is None else ''}{n_episodes} episodes"
+    n_episodes = min(WINDOW, len(run.episodes.scores)) if run.episodes.n_envs else f"up to {WINDOW}"
+    return f"mean of the last {n_episodes} episodes"
 
 
 def _score_name(run: RunRecord) -> str:
@@ -113,7 +109,7 @@ def _score_name(run: RunRecord) -> str:
 
 
 def _score_source(run: RunRecord) -> str:
-    if SCORE in run.series and run.progress is not None:
+    if SCORE in run.series:
         return f"`{SCORE}` of `{run.progress.file}`"
     return f"mean of up to {WINDOW} episodes, from Monitor's files"
 
@@ -125,11 +121,11 @@ def _score_table(run: RunRecord) -> list[str]:
         rows.append(["last evaluation", _plus_minus(last), f"{_episodes(last)} at step {number(last.step)}"])
         among = f"{_episodes(best)} at step {number(best.step)}; the highest of {len(run.evaluations)}, so partly luck"
         rows.append(["best evaluation", _plus_minus(best), among])
-    if run.score is not None and len(run.score.values):
+    if len(run.score.values):
         end = run.score.steps[-1]
         rows.append(["end of training", number(run.score.values[-1]), f"{_window(run)}, at step {number(end)}"])
-    settled = None if run.settled_score is None else run.settled_score.finite
-    if settled is not None and len(settled.values):
+    settled = run.settled_score.finite
+    if len(settled.values):
         index = int(settled.values.argmax())
         rows.append(["best in training", number(settled.values[index]), f"at step {number(settled.steps[index])}"])
     return markdown_table(["what", "score", "from"], rows) if rows else []
@@ -176,7 +172,7 @@ def _honest_notes(run: RunRecord) -> list[str]:
         how = {True: "deterministically", False: "at random"}.get(run.training.get("deterministic_eval"))  # type: ignore[arg-type]
         actions = f"Evaluations chose actions {how}." if how else "The files don't say how evaluations chose actions."
         notes.append(f"± is the standard deviation over the episodes of an evaluation. {actions}")
-    if SCORE not in run.series and run.episodes is not None and len(run.episodes.steps) and run.steps:
+    if SCORE not in run.series and len(run.episodes.steps) and run.steps:
         counted = int(run.episodes.steps[-1])
         if counted > _MORE_STEPS * run.steps:
             notes.append(

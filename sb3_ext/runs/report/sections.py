@@ -84,7 +84,7 @@ def speed(run: RunRecord) -> list[str]:
         rate = as_number((run.steps - (run.training.get("steps_at_start") or 0)) / run.seconds)
         rows += [] if rate is None else [["steps per second, overall", number(round(rate))]]
     for name, what in (("time/fps", "steps per second, last logged"), ("time/n_updates", "updates")):
-        latest = None if run.progress is None else run.progress.latest(name)
+        latest = run.progress.latest(name)
         if latest is not None:
             rows.append([f"{what} (`{name}`)", number(latest)])
     if not rows:
@@ -127,7 +127,7 @@ def config(run: RunRecord) -> list[str]:
 
 def sources(run: RunRecord) -> list[str]:
     found = []
-    if run.progress is not None:
+    if run.progress.file:
         n_earlier = run.progress.n_earlier
         earlier = f"; {n_earlier} of an earlier training in this folder are left out" if n_earlier else ""
         thinned = f"; curves show about {MAX_POINTS:,} of them" if run.progress.n_rows > MAX_POINTS else ""
@@ -135,7 +135,7 @@ def sources(run: RunRecord) -> list[str]:
         found.append(f"`{run.progress.file}`: {rows}{earlier}{thinned}")
     if run.evaluations_file is not None:
         found.append(f"`{run.evaluations_file}`: {len(run.evaluations)} evaluations")
-    if run.episodes is not None:
+    if run.episodes.n_envs:
         broken = _broken(run.episodes.n_broken)
         found.append(f"{run.episodes.n_envs} Monitor files: {len(run.episodes.scores)} episodes{broken}")
     for name, is_there in (
