@@ -20,6 +20,7 @@ def _apply(when: str, name: str) -> None:
         from sb3_ext.zoo import seams
 
         seams.apply(when, name)
+    # RL Zoo must work without us
     except Exception as error:
         _warn(name, error)
 
@@ -68,8 +69,9 @@ class RLZooFinder:
             return None
         try:
             return cls._find(name, path, target)
+        # The import asks the finder that failed itself, and gets its error
         except Exception:
-            return None  # the import asks the finder that failed itself, and has its error
+            return None
 
     @classmethod
     def _find(cls, name, path, target):  # type: ignore[no-untyped-def]

@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import rl_zoo3.enjoy
 import rl_zoo3.train
 from rl_zoo3 import exp_manager, import_envs
 
 from sb3_ext import _autoload
 from sb3_ext.runs.report import commands
-from sb3_ext.zoo import experiment, seams, train_flags, upstream
+from sb3_ext.zoo import experiment, playing, seams, train_flags, upstream
 
 PROJECT = Path(__file__).parent.parent
 #: Top to bottom. Packages on one line may import each other, unless that makes a circle
@@ -74,7 +75,9 @@ def test_the_import_hook_waits_for_the_modules_that_have_a_seam():
     assert waited_for == set(seams._SEAMS)
 
 
-def test_commands_use_the_flags_of_rl_zoo(monkeypatch):
+def flags_of(command, monkeypatch):
+    """The flags of one of RL Zoo's commands, from its parser."""
+
     class Parsed(Exception):
         pass
 
@@ -82,16 +85,27 @@ def test_commands_use_the_flags_of_rl_zoo(monkeypatch):
         raise Parsed(parser)
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
-    monkeypatch.setattr(sys, "argv", ["train"])
+    monkeypatch.setattr(sys, "argv", [command.__name__])
     with pytest.raises(Parsed) as stopped:
-        rl_zoo3.train.train()
+        command()
     (parser,) = stopped.value.args
-    known = {flag: action for action in parser._actions for flag in action.option_strings}
+    return {flag: action for action in parser._actions for flag in action.option_strings}
+
+
+def test_commands_to_train_use_the_flags_of_rl_zoo(monkeypatch):
+    known = flags_of(rl_zoo3.train.train, monkeypatch)
     for name, flag, default in commands._ARGUMENTS:
         assert known[flag].dest == name
         if default is not None and name not in ("algo", "env"):
             assert known[flag].default == default, flag
     assert set(train_flags._FLAGS) <= set(known)
+
+
+def test_commands_to_play_use_the_flags_of_rl_zoo(monkeypatch):
+    known = flags_of(rl_zoo3.enjoy.enjoy, monkeypatch)
+    for function in (commands.watch_commands, playing._playable_models):
+        used = set(re.findall(r"(?<=[\" ])-f|--[a-z-]+", inspect.getsource(function)))
+        assert used and used <= set(known)
 
 
 def test_the_keys_of_a_section_are_those_that_rl_zoo_reads():

@@ -52,7 +52,8 @@ class EnvVariant(Options):
         """
         try:
             env = self._make_env(base.spec, base.render_mode)
-        except Exception as error:  # an environment may raise anything
+        # An environment may raise anything
+        except Exception as error:
             raise ValueError(f"it can't be made: {error}") from error
         try:
             check_same_spaces(env, base)

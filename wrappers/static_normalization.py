@@ -93,7 +93,8 @@ class ScaleObservations(gym.ObservationWrapper, Recorded):
         text = f"ScaleObservations needs low and high for {parts}{of_key}, without bounds in {space}."
         try:
             seen = np.moveaxis(self._play(key), 0, -1)
-        except Exception:  # an environment may raise anything, and the error below matters more than the suggestion
+        # An environment may raise anything, and the error matters more than the suggestion
+        except Exception:
             return text
         ranges = ", ".join(f"{seen[index].min():.2g} to {seen[index].max():.2g}" for index in indices)
         text += f" In {_N_EPISODES} random episodes they ranged from {ranges}."

@@ -86,6 +86,7 @@ def _make(env_id: str) -> EnvSpaces:
             found = EnvSpaces(short(env.observation_space), short(env.action_space))
             env.close()
             return found
+    # An environment may raise anything
     except Exception as error:
         return EnvSpaces(problem=_explain(error))
 

@@ -82,6 +82,7 @@ class MulticoreVecEnv(VecEnv):
                 self._workers.append(worker)
             self._finish(self._workers)
             super().__init__(n_envs, env.observation_space, env.action_space)
+        # Ctrl-C too: worker processes must not be left behind
         except BaseException:
             self._close()
             raise
@@ -198,6 +199,7 @@ class MulticoreVecEnv(VecEnv):
         if own_work is not None:
             try:
                 own_result = own_work(*args)
+            # Raised below, after the workers have replied
             except Exception as error:
                 failure = error
                 if hasattr(error, "add_note"):  # since Python 3.11

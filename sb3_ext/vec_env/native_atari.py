@@ -262,6 +262,7 @@ class NativeAtariVecEnv(VecEnv):
         """After Ctrl-C it is unknown which games still owe a frame, and a stale frame must not pass for a new one."""
         try:
             yield
+        # Ctrl-C in the first place
         except BaseException:
             self._was_interrupted = True
             raise

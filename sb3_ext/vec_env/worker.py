@@ -63,7 +63,8 @@ class RemoteError:
         self._summary = f"environment {index}: {type(error).__name__}: {error}"
         try:
             self._pickled = pickle.dumps(error)
-        except Exception:  # an environment's exception may hold anything
+        # Pickling calls methods of the environment's own exception
+        except Exception:
             self._pickled = b""
 
     def as_exception(self) -> Exception:
@@ -71,6 +72,7 @@ class RemoteError:
         try:
             error = pickle.loads(self._pickled)
             assert isinstance(error, Exception)
+        # Unpickling does too, and may not find the class
         except Exception:
             error = RuntimeError(self._summary)
         error.__cause__ = _RemoteTraceback(self.text)
@@ -137,6 +139,7 @@ class Worker:
             return None
         try:
             return pickle.loads(message)
+        # Any class of the environment may fail to unpickle
         except Exception as error:
             return RemoteError(error, self.indices[0])
 
@@ -223,6 +226,7 @@ def _answer(work: Callable[..., Any], envs: EnvSlice, *args: Any) -> bytes:
     try:
         result = work(envs, *args)
         return _dumps(result) if result else _DONE
+    # The main process raises whatever the environment raised
     except Exception as error:
         return pickle.dumps(RemoteError(error, envs.active))
 
@@ -242,5 +246,6 @@ def _obey(envs: EnvSlice, message: bytes) -> Any:
 def _dumps(result: Any) -> bytes:
     try:
         return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
-    except Exception:  # functions and local classes; slower
+    # Functions and local classes fail in several ways; cloudpickle is slower
+    except Exception:
         return cloudpickle.dumps(result)

@@ -73,6 +73,7 @@ class ExtExperimentManager(ExperimentManager):
             if results is not None and self._uses_options:
                 self._set_threads(results[0])
             return results
+        # Ctrl-C too
         except BaseException:
             self._remove_folder()
             raise
