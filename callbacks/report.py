@@ -43,12 +43,8 @@ class Report(RunCallback):
     The report uses the files in the folder: logged rows (``LogFiles``), evaluations, alerts and Monitor's files. It
     says what is missing.
 
-    After an error in ``learn``, call :meth:`close`, which ``with`` does for you::
-
-        with Report("run") as report:
-            model.learn(100_000, callback=report)
-
-    Otherwise the report is written when Python exits, without plots.
+    In a ``with`` block, a training that fails has a report at once, see :class:`RunCallback`. Otherwise the report is
+    written when Python exits, without plots.
 
     :param folder: the run folder; default: that of the training's ``EvalCallback`` or logger
     :param verbose: 1 prints where the report is

@@ -50,12 +50,8 @@ class Tracking(RunCallback):
     If a run is already open, as with RL Zoo's ``--track``, it continues that run: it adds what is missing and finishes
     it. If W&B reads TensorBoard's files for that run, no number is logged twice.
 
-    After an error in ``learn``, call :meth:`close`, which ``with`` does for you::
-
-        with Tracking(project="landers") as tracking:
-            model.learn(100_000, callback=tracking)
-
-    Otherwise the run is finished when Python exits.
+    In a ``with`` block, the run of a training that fails is finished at once, see :class:`RunCallback`. Otherwise it is
+    finished when Python exits.
 
     :param folder: the run folder, whose videos, checkpoints and best model are logged, and which is uploaded at the
         end; default: where the training's ``EvalCallback`` saves the best model, or the folder of its logger's files

@@ -41,10 +41,7 @@ RowSource = Callable[[int, Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Row:
-    """
-    :param step: timesteps when it was written
-    :param values: its numbers, by name; histograms, videos and the like are left out
-    """
+    """Timesteps when it was written, and its numbers by name."""
 
     step: int
     values: Mapping[str, float] = field(default_factory=dict)
@@ -52,9 +49,7 @@ class Row:
 
 class RowStream(KVWriter):
     """
-    The first of a logger's formats: what it adds to a row, all others write. There is one for a logger, see :meth:`of`.
-
-    :param logger: the logger whose rows these are
+    The first of a logger's formats: what it adds to a row, all others write. There is one per logger, see :meth:`of`.
     """
 
     def __init__(self, logger: Logger) -> None:
@@ -71,10 +66,7 @@ class RowStream(KVWriter):
 
     @classmethod
     def of(cls, logger: Logger) -> RowStream:
-        """
-        :param logger: of a model that is training
-        :return: its rows; put in place when nobody has asked for them before
-        """
+        """The logger's rows; put in place when nobody has asked for them before."""
         for output_format in logger.output_formats:
             if isinstance(output_format, RowStream):
                 return output_format
@@ -83,15 +75,11 @@ class RowStream(KVWriter):
         return rows
 
     def add_source(self, source: RowSource) -> None:
-        """
-        :param source: is asked for more numbers before each row of this training is written
-        """
+        """Ask ``source`` for more numbers before each row of this training is written."""
         self._sources.append(source)
 
     def add_observer(self, observer: RowSource) -> None:
-        """
-        :param observer: is asked after all sources, and sees what they added
-        """
+        """Ask ``observer`` after all sources; it sees what they added."""
         self._observers.append(observer)
 
     def forget(self) -> None:
@@ -102,9 +90,7 @@ class RowStream(KVWriter):
         self.recent.clear()
 
     def flush(self, step: int) -> None:
-        """
-        :param step: timesteps; what was recorded since the last row is written as a row
-        """
+        """Write what was recorded since the last row, if anything was."""
         if self._logger.name_to_value:
             dump_row(self._logger, step)
 
@@ -127,21 +113,13 @@ class RowStream(KVWriter):
 
 
 def dump_row(logger: Logger, step: int) -> None:
-    """
-    Write a row now.
-
-    :param logger: of a model
-    :param step: its timesteps, which files have no other place for
-    """
+    """Write a row now, with the timesteps, which files have no other place for."""
     logger.record("time/total_timesteps", step, exclude="tensorboard")
     logger.dump(step)
 
 
 def scalars(values: Mapping[str, Any]) -> dict[str, float]:
-    """
-    :param values: what was recorded
-    :return: those that are numbers
-    """
+    """The values that are numbers: no histograms, videos and the like."""
     numbers: dict[str, float] = {}
     for name, value in values.items():
         if type(value) is float:  # most are, and this is the fastest way to know

@@ -100,20 +100,13 @@ class Run:
 
     @classmethod
     def prepare(cls, model: BaseAlgorithm, **known: Any) -> Run:
-        """
-        :param model: is about to be trained
-        :param known: what is known of the training, see the class
-        :return: the run of the next training of this model
-        """
+        """Make the run of the model's next training. ``known`` are parameters of the class."""
         _prepared[model] = run = cls(**known)
         return run
 
     @classmethod
     def of(cls, callback: BaseCallback) -> Run:
-        """
-        :param callback: of a training that starts
-        :return: the training's run; the first callback to ask starts it
-        """
+        """The run of the training that is starting; the first callback to ask starts it."""
         model, rows = callback.model, RowStream.of(callback.logger)
         # The same callbacks may be given to `learn` several times
         session = (callback.locals.get("callback", callback), model.start_time)
@@ -186,21 +179,14 @@ class Run:
         return isinstance(self.error, KeyboardInterrupt)
 
     def say(self, text: str) -> None:
-        """
-        :param text: printed at once, above a live table
-        """
+        """Print at once, above a live table."""
         print(text, flush=True)
 
     def on(self, event: Event, do: Callable[..., None]) -> None:
-        """
-        :param do: is called at each such event; an error in it becomes a warning
-        """
+        """Call ``do`` at each such event; an error in it becomes a warning."""
         self._on[event].append(do)
 
     def emit(self, event: Event, *args: Any) -> None:
-        """
-        :param args: passed to those who listen
-        """
         for do in self._on[event]:
             try:
                 do(*args)
@@ -209,9 +195,7 @@ class Run:
                 warnings.warn(f"At the event {event!r}: {type(error).__name__}: {error}", stacklevel=3)
 
     def at_end(self, phase: Phase, do: Callable[[], None]) -> None:
-        """
-        :param do: is called once, whatever ended the training: see :attr:`error`. An error in it becomes a warning
-        """
+        """Call ``do`` once, whatever ended the training: see :attr:`error`. An error in it becomes a warning."""
         self._at_end[phase].append(do)
 
     def write_last_row(self) -> None:
@@ -219,11 +203,7 @@ class Run:
         self.at_end(Phase.LAST_ROW, lambda: None if self.error else self.rows.flush(self.model.num_timesteps))
 
     def keep(self, folder: str | os.PathLike[str]) -> None:
-        """
-        Write ``run.json``, now and at the end.
-
-        :param folder: the run folder
-        """
+        """Write ``run.json`` into the run folder, now and at the end."""
         self.facts.save(folder)
         if Path(folder) not in self._kept:
             self._kept.add(Path(folder))

@@ -20,21 +20,13 @@ __all__ = ["StockCallbacks", "iter_callbacks"]
 
 @dataclass(frozen=True)
 class StockCallbacks:
-    """
-    :param evaluations: all that evaluate, ``Evaluation`` too
-    :param checkpoints: those that save models every n calls
-    :param has_progress_bar: whether SB3's progress bar is at the bottom of the screen
-    """
-
+    #: ``Evaluation`` is one of them
     evaluations: tuple[EvalCallback, ...] = ()
     checkpoints: tuple[CheckpointCallback, ...] = ()
     has_progress_bar: bool = False
 
     @classmethod
     def among(cls, top: BaseCallback | None) -> StockCallbacks:
-        """
-        :param top: the callback that ``learn`` holds
-        """
         found = list(iter_callbacks(top))
         return cls(
             tuple(callback for callback in found if isinstance(callback, EvalCallback)),
@@ -53,9 +45,7 @@ class StockCallbacks:
         return next((Path(folder) for folder in folders if folder is not None), None)
 
     def on_new_best(self, tell: Callable[[EvalCallback], None]) -> None:
-        """
-        :param tell: is called after each new best model was saved, before what the user has for that event
-        """
+        """Call ``tell`` after each new best model was saved, before the user's own callback for that event."""
         for evaluation in self.evaluations:
             present = evaluation.callback_on_new_best
             if isinstance(present, _NewBest):  # `learn` was called with the same callbacks before
@@ -81,10 +71,7 @@ class _NewBest(EventCallback):
 
 
 def iter_callbacks(callback: BaseCallback | None) -> Iterator[BaseCallback]:
-    """
-    :param callback: what ``learn`` was given
-    :return: it, and all that it calls
-    """
+    """A callback, and all callbacks that it calls."""
     if callback is None:
         return
     yield callback

@@ -33,8 +33,6 @@ def catch_stop_signals(owner: object) -> None:
     """
     Turn SIGTERM and SIGHUP into ``KeyboardInterrupt`` while ``learn`` runs. A signal that is ignored (``nohup``) or
     that has a handler of the program is left alone, and so are all of them outside the main thread.
-
-    :param owner: calls :func:`release_stop_signals` when its training is over
     """
     global _owner, _pid, _received
     if threading.current_thread() is not threading.main_thread():
@@ -48,11 +46,7 @@ def catch_stop_signals(owner: object) -> None:
 
 
 def release_stop_signals(owner: object) -> None:
-    """
-    Give signals their default action back, unless another training has started since. Can be called twice.
-
-    :param owner: as for :func:`catch_stop_signals`
-    """
+    """Restore the default actions, unless another training has started since."""
     if _owner is not None and _owner() is owner and threading.current_thread() is threading.main_thread():
         for which in _changed:
             signal.signal(which, signal.SIG_DFL)
