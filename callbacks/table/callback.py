@@ -64,7 +64,7 @@ class LiveTable(KVWriter):
         self._bar = bar
         self._state = TableState()
         ascii_only = not console.encoding.lower().startswith("utf")
-        self._view = TableView(rows.history, metric_of_alert, sparklines, ascii_only)
+        self._view = TableView(rows.curves, metric_of_alert, sparklines, ascii_only)
         self._plain = None if live else PlainLines(console.file, every_seconds, metric_of_alert)  # type: ignore[arg-type]
         self._live: ResizableLive | None = None
         self._lines: list[Text] = []

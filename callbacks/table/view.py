@@ -102,7 +102,7 @@ class Footer(NamedTuple):
 
 class TableView:
     """
-    :param history: curves for the sparklines
+    :param curves: curves for the sparklines
     :param metric_of_alert: the metric at which an alert is shown
     :param sparklines: show curves
     :param ascii_only: the terminal can't show more
@@ -110,12 +110,12 @@ class TableView:
 
     def __init__(
         self,
-        history: CurveStore,
+        curves: CurveStore,
         metric_of_alert: AlertMetric | None = None,
         sparklines: bool = True,
         ascii_only: bool = False,
     ) -> None:
-        self._history = history
+        self._curves = curves
         self._metric_of_alert = metric_of_alert
         self._sparklines = sparklines and not ascii_only
         self._ascii_only = ascii_only
@@ -180,7 +180,7 @@ class TableView:
 
     def _curve(self, name: str, width: int) -> list[float]:
         """A few points per character, including the latest."""
-        values = self._history.curves[name].series().values.tolist() if name in self._history.curves else []
+        values = self._curves[name].series().values.tolist()
         every = max(len(values) // (_POINTS * width), 1)
         return values[::-1][::every][::-1]
 

@@ -128,11 +128,10 @@ class CurveStore:
         if len(self._pending) >= _MAX_PENDING:
             self._flush()
 
-    @property
-    def curves(self) -> dict[str, BoundedCurve]:
-        """By name of the metric."""
+    def __getitem__(self, name: str) -> BoundedCurve:
+        """The curve of a metric; an empty one if it was never logged."""
         self._flush()
-        return self._curves
+        return self._curves.get(name, BoundedCurve(self._max_points))
 
     def _flush(self) -> None:
         for step, values in self._pending:

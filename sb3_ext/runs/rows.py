@@ -59,7 +59,7 @@ class RowStream(KVWriter):
         self._observers: list[RowSource] = []
         #: The training that writes them
         self.run: Run | None = None
-        self.history = CurveStore()
+        self.curves = CurveStore()
         self.latest = Row(0)
         #: For models that were evaluated while training went on
         self.recent: deque[Row] = deque(maxlen=64)
@@ -102,7 +102,7 @@ class RowStream(KVWriter):
             self._record(observer(step, key_values))
         self.latest = Row(step, scalars(key_values))
         self.recent.append(self.latest)
-        self.history.add(step, self.latest.values)
+        self.curves.add(step, self.latest.values)
 
     def _record(self, found: Mapping[str, Any]) -> None:
         for name, value in found.items():

@@ -37,5 +37,6 @@ def test_a_store_has_a_curve_for_each_metric_with_the_steps_of_its_rows():
     store = CurveStore()
     for step in range(100):
         store.add(step, {"always": 2.0 * step, **({"sometimes": 1.0} if step % 10 == 0 else {})})
-    assert store.curves["always"].series().values.tolist() == [2.0 * step for step in range(100)]
-    assert store.curves["sometimes"].series().steps.tolist() == list(range(0, 100, 10))
+    assert store["always"].series().values.tolist() == [2.0 * step for step in range(100)]
+    assert store["sometimes"].series().steps.tolist() == list(range(0, 100, 10))
+    assert not len(store["never"].series().values)

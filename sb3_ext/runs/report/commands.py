@@ -49,9 +49,8 @@ _ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
 
 def train_command(run: RunRecord, **changes: Any) -> str | None:
     """
-    :param run: a run
-    :param changes: arguments of ``rl_zoo3.train`` that shall be others, by name
-    :return: the command that trains it; ``None`` when RL Zoo's arguments are not there
+    :param changes: arguments of ``rl_zoo3.train`` to replace, by name
+    :return: the command that trains the run again; ``None`` without RL Zoo's arguments
     """
     if not run.algo or not run.args.get("env"):
         return None
@@ -75,10 +74,7 @@ def train_command(run: RunRecord, **changes: Any) -> str | None:
 
 
 def watch_commands(run: RunRecord) -> list[tuple[str, str]]:
-    """
-    :param run: a run
-    :return: for each of its models what it is, and the command that plays it; none when RL Zoo would not find it
-    """
+    """:return: descriptions of the run's models and the commands that play them; empty if RL Zoo would not find them"""
     env, folder = run.args.get("env"), run.folder.resolve()
     in_place = run.params_folder is not None and folder.parent.name == run.algo and run.number is not None
     if not in_place or not env or run.params_folder is None or folder.name != f"{run.params_folder.name}_{run.number}":
@@ -102,10 +98,7 @@ def _quoted(word: str) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """
-    :param path: any path
-    :return: as it is typed from the present folder, when it is below
-    """
+    """:return: the path relative to the current folder, if it is below"""
     resolved = path.resolve()
     here = Path.cwd().resolve()
     return os.path.relpath(resolved, here) if resolved.is_relative_to(here) else str(path)

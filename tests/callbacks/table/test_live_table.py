@@ -227,7 +227,7 @@ def test_where_there_is_no_terminal_each_row_is_a_plain_line(algorithm):
     model = train(output, Judging(), Table(every_seconds=0, metric_of_alert=SHOWN_AT.get), algorithm=algorithm)
     lines = output.getvalue().splitlines()
     assert "\x1b" not in output.getvalue()
-    assert len(lines) == RowStream.of(model.logger).history.curves["rollout/ep_rew_mean"].n_values
+    assert len(lines) == RowStream.of(model.logger).curves["rollout/ep_rew_mean"].n_values
     latest = RowStream.of(model.logger).latest
     assert lines[-1].startswith(f"{latest.step:,} steps ({latest.step / 96:.0%}) | ep_rew_mean ")
     assert f"ep_len_mean {latest.values['rollout/ep_len_mean']:.1f} | " in lines[-1]
