@@ -97,10 +97,10 @@ def test_an_error_is_known_to_whoever_ends_the_run():
     assert (joins.run.facts.state, joins.run.facts.error) == ("failed", "ValueError: no more")
 
 
-def test_rl_zoo_swallows_ctrl_c_and_tells_its_first_callback_of_the_end():
+def test_rl_zoo_swallows_ctrl_c_and_tells_its_first_callback_of_the_end(tmp_path):
     events = []
     model = make_model()
-    run = Run.prepare(model, folder="there")
+    run = Run.prepare(model, folder=tmp_path)
     run.at_end(Phase.FINAL_MODEL, lambda: events.append("saved"))
     joins = Joins(events)
     with pytest.raises(KeyboardInterrupt):
