@@ -105,11 +105,11 @@ def _find_spaces(entries: Sequence[EnvEntry], packages: Sequence[str]) -> dict[s
 
 
 def _as_dict(entry: EnvEntry, found: dict[str, EnvSpaces] | None) -> dict[str, Any]:
-    written: dict[str, Any] = {"id": entry.env_id, "ours": entry.ours, "registered": entry.registered}
+    fields: dict[str, Any] = {"id": entry.env_id, "ours": entry.ours, "registered": entry.registered}
     if found is not None:
         spaces = found[entry.env_id]
-        written |= {key: value or None for key, value in spaces._asdict().items()}
-    return written | {
+        fields |= {key: value or None for key, value in spaces._asdict().items()}
+    return fields | {
         "reward_threshold": entry.threshold,
         "max_episode_steps": entry.max_steps,
         "tuned": dict(entry.tuned),

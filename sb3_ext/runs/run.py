@@ -27,6 +27,7 @@ from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, L
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.env_spec import reward_threshold, spec_of
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.rows import RowStream
 from sb3_ext.runs.stock import StockCallbacks, iter_callbacks
@@ -245,6 +246,8 @@ class Run:
         is_final_model = phase is Phase.FINAL_MODEL
         if is_final_model and self.error is not None and not self.is_interrupted:
             return None  # a training that failed has none
+        if phase is Phase.REPORT and isinstance(self.error, UsageError):
+            return None  # it did not start
         raised: BaseException | None = None
         for do in self._at_end.pop(phase, ()):
             try:

@@ -56,7 +56,7 @@ def test_a_missing_folder_is_told_in_two_lines(tmp_path):
     assert "nologs" in first and "train one" in second
 
 
-def test_without_a_login_to_wandb_no_run_folder_is_left(tmp_path, monkeypatch):
+def test_without_a_login_to_wandb_no_run_folder_is_left_or_reported(tmp_path, monkeypatch, capsys):
     def init(**settings):
         raise wandb.errors.UsageError("No API key configured.")
 
@@ -64,3 +64,4 @@ def test_without_a_login_to_wandb_no_run_folder_is_left(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match=r"(?s)No API key.*wandb login.*WANDB_MODE=offline"):
         train("--algo ppo_ext --env CartPole-v1 -n 64 -f logs -params ext:dict(tracking=True)", tmp_path)
     assert list((tmp_path / "logs/ppo_ext").glob("CartPole-v1_*")) == []
+    assert "Report" not in capsys.readouterr().out
