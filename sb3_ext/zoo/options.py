@@ -15,6 +15,7 @@ from sb3_ext.callbacks.report import ReportOptions
 from sb3_ext.callbacks.table.callback import TableOptions
 from sb3_ext.callbacks.tracking.options import TrackingOptions
 from sb3_ext.common.options import Number, Options, Switch, read_options
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.vec_env.mixed import Members
 from sb3_ext.wrappers.curriculum.options import CurriculumOptions
 
@@ -121,9 +122,11 @@ def read_ext(raw: Any, is_ours: bool = False) -> ExtOptions:
     """
     :param raw: the value of ``ext`` in a file; ``None`` when it has none
     :param is_ours: whether the algorithm is one of ours, for the defaults
-    :raises TypeError: when keys are unknown or missing
-    :raises ValueError: when values are not allowed
+    :raises UsageError: with a line for each problem
     """
     if is_ours and (raw is None or isinstance(raw, Mapping)):
         raw = {**OUR_DEFAULTS, **(raw or {})}
-    return read_options(ExtOptions, raw, "ext")
+    try:
+        return read_options(ExtOptions, raw, "ext")
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None

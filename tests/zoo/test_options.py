@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 from sb3_ext import PPOExt
 from sb3_ext.common.env_spec import spec_of
 from sb3_ext.common.repeated_comparison import wins_clearly
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.choose import _start_method, choose_processes
@@ -49,6 +50,17 @@ def test_what_is_on_by_default_can_be_switched_off(topic):
 def test_a_mistake_is_told(written, said):
     with pytest.raises((TypeError, ValueError), match=said):
         read_ext(written)
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_options():
+    with pytest.raises(UsageError) as error:
+        read_ext({"vec_env": "multicor", "threshold": "high", "evaluation": {"evry": 100, "episodes": 0}})
+    assert str(error.value).splitlines() == [
+        "ext: threshold='high' must be a number.",
+        "ext: vec_env='multicor' must be 'auto', 'dummy', 'subproc' or 'multicore': did you mean 'multicore'?",
+        "ext: evaluation: episodes=0 must be at least 1.",
+        "ext: evaluation has no option 'evry': did you mean 'every'?",
+    ]
 
 
 def set_up(tmp_path, env_id, hyperparams=None, algo="ppo_ext", num_threads=1, **kwargs):
