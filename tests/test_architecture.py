@@ -140,6 +140,14 @@ def test_every_name_that_zoo_imports_from_rl_zoo_exists():
                 assert is_there, f"{name} imports {target}"
 
 
+@pytest.mark.parametrize("script", sorted((PROJECT / "scripts").rglob("*.py")), ids=lambda path: path.name)
+def test_every_name_of_ours_that_a_script_imports_exists(script):
+    for target in imports(script):
+        module, _, attribute = target.rpartition(".")
+        if target.startswith("sb3_ext."):
+            assert hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(target), target
+
+
 def test_every_module_of_rl_zoo_that_is_patched_exists():
     for _, module in seams._SEAMS:
         assert importlib.util.find_spec(module), module

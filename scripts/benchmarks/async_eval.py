@@ -97,7 +97,7 @@ class Rollouts(BaseCallback):
         super().__init__()
         self._evaluation = evaluation
         self._started: tuple[float, str] | None = None
-        self.seconds: dict[str, list[float]] = {"starting": [], "alone": [], "beside": []}
+        self.seconds: dict[str, list[float]] = {"starting": [], "alone": [], "evaluating": []}
 
     def _on_step(self) -> bool:
         return True
@@ -113,11 +113,11 @@ class Rollouts(BaseCallback):
         assert worker is not None
         if not self._evaluation.evaluations_timesteps:
             return "starting"
-        return "alone" if worker.pending is None else "beside"
+        return "alone" if worker.pending is None else "evaluating"
 
 
 def within(args: argparse.Namespace) -> None:
-    """One training: its rollouts beside an evaluation, and those without."""
+    """Compare the rollouts of one training during an evaluation with all others."""
     with tempfile.TemporaryDirectory() as folder, make_model(args.algo, args.env, {}, seed=1) as model:
         options = {"every": args.every, "episodes": args.episodes, "process": True, "busy": "skip"}
         evaluation = Evaluation(make_env=MakeEnv(args.env), folder=folder, verbose=0, **options)
@@ -126,28 +126,29 @@ def within(args: argparse.Namespace) -> None:
         steps = model.n_steps * model.n_envs
     if not all(rollouts.seconds.values()):
         counts = {kind: len(seconds) for kind, seconds in rollouts.seconds.items()}
-        raise SystemExit(f"Not all kinds of rollouts were there: {counts}. Take more steps, or evaluate less often.")
+        raise SystemExit(f"Some kind of rollout is missing: {counts}. Use more steps, or evaluate less often.")
     medians = {kind: statistics.median(seconds) for kind, seconds in rollouts.seconds.items()}
     totals = {kind: sum(seconds) for kind, seconds in rollouts.seconds.items()}
-    duty = totals["beside"] / (totals["alone"] + totals["beside"])
-    share = 1 / (1 - duty + duty * medians["beside"] / medians["alone"])
+    duty = totals["evaluating"] / (totals["alone"] + totals["evaluating"])
+    share = 1 / (1 - duty + duty * medians["evaluating"] / medians["alone"])
     print(f"{args.algo} on {args.env}, {args.steps:,} steps, {args.episodes} episodes every {args.every:,} steps")
-    print("| rollouts of the training | number | steps/s, median | beside alone |")
+    print("| rollouts | number | steps/s, median | relative to alone |")
     print("|---|---|---|---|")
     for kind, seconds in rollouts.seconds.items():
         print(f"| {kind} | {len(seconds)} | {steps / medians[kind]:,.0f} | {medians['alone'] / medians[kind]:.1%} |")
     print(
-        f"An evaluation was running in {duty:.0%} of the time, {evaluation.skipped} were left out: {share:.1%} of the "
-        "speed of a training that is alone, but for the time in which the process starts"
+        f"Evaluations ran {duty:.0%} of the time, {evaluation.skipped} were skipped: {share:.1%} of the speed without "
+        "evaluation, not counting the start of the process"
     )
 
 
 def snapshot_seconds(args: argparse.Namespace) -> float:
-    """How long training stands still for a snapshot."""
+    """Seconds that training stops for a snapshot."""
     times = []
     snapshots = SnapshotFolder(None)
     with make_model(args.algo, args.env, {}) as model:
         model.learn(model.n_steps * model.n_envs)
+        snapshots = SnapshotFolder(folder)
         for _ in range(20):
             start = time.perf_counter()
             snapshots.take(model)
@@ -175,7 +176,7 @@ def main() -> None:
             runs[mode].append(train(mode, args, seed))
     print(f"{args.algo} on {args.env}, {args.steps:,} steps, {args.episodes} episodes every {args.every:,} steps,")
     print(f"{args.rounds} rounds; a snapshot takes {1000 * snapshot_seconds(args):.1f} ms")
-    print("| evaluation | steps/s | beside none | evaluations | left out | at the end, s |")
+    print("| evaluation | steps/s | relative to none | evaluations | skipped | at the end, s |")
     print("|---|---|---|---|---|---|")
     for mode in MODES:
         median = statistics.median(run.speed for run in runs[mode])
