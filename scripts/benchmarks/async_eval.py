@@ -148,7 +148,6 @@ def snapshot_seconds(args: argparse.Namespace) -> float:
     snapshots = SnapshotFolder(None)
     with make_model(args.algo, args.env, {}) as model:
         model.learn(model.n_steps * model.n_envs)
-        snapshots = SnapshotFolder(folder)
         for _ in range(20):
             start = time.perf_counter()
             snapshots.take(model)

@@ -40,6 +40,7 @@ from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
 from sb3_ext.callbacks.alerts.context import RuleFacts, facts_of
 from sb3_ext.callbacks.alerts.engine import RuleEngine
 from sb3_ext.callbacks.alerts.rules import RULES
+from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.rows import scalars
@@ -121,9 +122,9 @@ class CountsWrongly(BaseCallback):
         self.logger.record("time/episodes", self._episodes)
 
 
-class FactsRecorder(BaseCallback):
+class FactsRecorder(RunCallback):
     """
-    Keeps what rules know of a run beside its rows.
+    Saves what rules know about a run besides its rows.
 
     :param path: file for it
     """
@@ -133,14 +134,11 @@ class FactsRecorder(BaseCallback):
         self._path = path
 
     def _on_training_start(self) -> None:
-        facts = asdict(replace(facts_of(self.model), bounds_of=None))  # type: ignore[arg-type]
+        facts = asdict(replace(facts_of(self.model, self.run.threshold), bounds_of=None))  # type: ignore[arg-type]
         del facts["bounds_of"]
         self._path.write_text(
             json.dumps({**facts, "algorithms": sorted(facts["algorithms"])}, default=str), encoding="utf-8"
         )
-
-    def _on_step(self) -> bool:
-        return True
 
 
 @contextlib.contextmanager
