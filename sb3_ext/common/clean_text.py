@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["mask_passwords", "masked_command_line", "printable"]
+__all__ = ["mask_passwords", "masked_command_line", "printable", "say"]
 
 #: An address without its scheme, up to a space or to the quote that ends a JSON string
 _ADDRESS = re.compile(r'://(?:[^\s"]|"(?!$|[\s,:}\]]))+')
@@ -20,6 +20,12 @@ _NOT_PRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2
 def mask_passwords(text: str) -> str:
     """:return: the text with ``***`` for passwords in addresses, as in ``postgresql://user:***@host/db``"""
     return _IN_QUERY.sub(r"\1***", _ADDRESS.sub(_masked, text))
+
+
+def say(text: str, verbose: int = 1, level: int = 1) -> None:
+    """Print a message for the user, without passwords, if ``verbose`` reaches the level of the message."""
+    if verbose >= level:
+        print(mask_passwords(text), flush=True)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.preprocessing import is_image_space
 from torch import nn
 
+from sb3_ext.common.clean_text import say
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.heads import has_head
 from sb3_ext.fast.image_policy import FastImagePolicy
@@ -47,9 +48,10 @@ class CpuFastPath:
 
     def policy_of(self, algorithm: Any) -> FastPolicy | None:
         found = self._find(algorithm)
-        if isinstance(found, str) and not self._told_why_not and algorithm.verbose >= 1:
+        if isinstance(found, str) and not self._told_why_not:
             self._told_why_not = True
-            print(f"{type(algorithm).__name__} takes the plain path, not the fast one, because {found}.")
+            name = type(algorithm).__name__
+            say(f"{name} takes the plain path, not the fast one, because {found}.", algorithm.verbose)
         return found if isinstance(found, FastPolicy) else None
 
     def _find(self, algorithm: Any) -> FastPolicy | str | None:

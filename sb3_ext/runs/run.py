@@ -26,6 +26,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, Logger
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.common.clean_text import say
 from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.facts import RunFacts
@@ -181,7 +182,7 @@ class Run:
 
     def say(self, text: str) -> None:
         """Print at once, above a live table."""
-        print(text, flush=True)
+        say(text)
 
     def on(self, event: Event, do: Callable[..., None]) -> None:
         """Call ``do`` at each such event; an error in it becomes a warning."""

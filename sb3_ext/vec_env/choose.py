@@ -19,6 +19,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
+from sb3_ext.common.clean_text import say
 from sb3_ext.common.repeated_comparison import wins_clearly
 from sb3_ext.vec_env.atari_config import AtariSettings, native_atari_settings
 from sb3_ext.vec_env.multicore import MulticoreVecEnv, usable_cores
@@ -214,6 +215,6 @@ class VecEnvChooser:
         return self._processes
 
     def _say(self, text: str) -> None:
-        if self._verbose > 0 and text not in self._said:
-            print(text)
+        if text not in self._said:
+            say(text, self._verbose)
         self._said.add(text)

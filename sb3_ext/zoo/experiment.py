@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.common.algorithm import ExtAlgorithm
-from sb3_ext.common.clean_text import mask_passwords, masked_command_line
+from sb3_ext.common.clean_text import mask_passwords, masked_command_line, say
 from sb3_ext.common.env_spec import remember_spec
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.common.usage_error import UsageError
@@ -117,7 +117,7 @@ class ExtExperimentManager(ExperimentManager):
     def _maybe_normalize(self, env: VecEnv, eval_env: bool) -> VecEnv:
         # RL Zoo would continue a best model or a checkpoint with the statistics from the end of its training
         if self.continue_training and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
-            print(f"Loading saved VecNormalize stats of {self.trained_agent}")
+            say(f"Loading saved VecNormalize stats of {self.trained_agent}")
             return load_statistics(self.trained_agent, env, training=not eval_env)
         return super()._maybe_normalize(env, eval_env)
 
@@ -303,8 +303,7 @@ class ExtExperimentManager(ExperimentManager):
         measured = threads == "auto" and th.get_num_threads() > 1
         chosen = choose_threads(model) if threads == "auto" else int(threads)
         th.set_num_threads(chosen)
-        if self.verbose > 0:
-            print(f"Threads of torch: {chosen}{' (measured)' if measured else ''}")
+        say(f"Threads of torch: {chosen}{' (measured)' if measured else ''}", self.verbose)
 
     def _load_trial_zero(self) -> None:
         """RL Zoo takes ``--trial-id 0`` for no trial, and would silently train with the defaults."""
@@ -313,7 +312,7 @@ class ExtExperimentManager(ExperimentManager):
         if not self.storage or not self.study_name:
             raise ValueError(f"--trial-id {self.trial_id} needs --study-name and --storage.")
         if self.trial_id == 0:
-            print("Loading trial 0 from Optuna study...")
+            say("Loading trial 0 from Optuna study...")
             trial_hyperparams = self.load_trial(self.storage, self.study_name, self.trial_id)
             self.custom_hyperparams = {**trial_hyperparams, **(self.custom_hyperparams or {})}
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from rl_zoo3.utils import create_test_env, get_latest_run_id, get_model_path
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.agents.checkpoint import find_checkpoints
 from sb3_ext.runs.agents.statistics import matching_statistics, statistics_path
@@ -97,7 +98,7 @@ class PlayedModels:
 def _create_with_statistics(call: inspect.BoundArguments, statistics: Path | None) -> VecEnv:
     if statistics is None:
         return create_test_env(*call.args, **call.kwargs)
-    print(f"Statistics saved with the model: {statistics}")
+    say(f"Statistics saved with the model: {statistics}")
     with tempfile.TemporaryDirectory() as folder:
         # The only name that RL Zoo looks for
         shutil.copy(statistics, Path(folder, "vecnormalize.pkl"))

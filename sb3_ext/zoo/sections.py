@@ -15,6 +15,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 
 from sb3_ext.common.arguments import read_number
+from sb3_ext.common.clean_text import say
 from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
 from sb3_ext.common.usage_error import UsageError
@@ -55,7 +56,7 @@ def _stock_file(config: str, algo: str, env_id: str) -> str | None:
     stock_file = hyperparams_folder() / f"{stock_algo}.yml"
     if env_id not in _read_sections(stock_file):
         return None
-    print(f"No section for {env_id} in {config}: using RL Zoo's for {stock_algo}")
+    say(f"No section for {env_id} in {config}: using RL Zoo's for {stock_algo}")
     return str(stock_file)
 
 

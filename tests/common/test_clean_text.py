@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sb3_ext.common.clean_text import mask_passwords, printable
+from sb3_ext.common.clean_text import mask_passwords, printable, say
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,9 @@ def test_masking_takes_no_time_for_a_text_without_spaces():
 
 def test_only_characters_that_a_terminal_obeys_are_taken_out():
     assert printable("a\x1b[2J\x07\rb\x9b\u202e\ud800\n\tü…🙂") == "a[2Jb\n\tü…🙂"
+
+
+@pytest.mark.parametrize(("verbose", "level", "is_shown"), [(0, 0, True), (0, 1, False), (1, 1, True), (1, 2, False)])
+def test_a_message_is_shown_from_its_level_on_and_without_passwords(capsys, verbose, level, is_shown):
+    say("at postgresql://me:secret@host/db", verbose, level)
+    assert capsys.readouterr().out == ("at postgresql://me:***@host/db\n" if is_shown else "")
