@@ -43,6 +43,7 @@ def trained(tmp_path, monkeypatch):
         ("--eval-freq 128", [128], 2, [64, 128], MulticoreVecEnv),
         ("--eval-freq 25000", [], None, [64, 128], MulticoreVecEnv),
         ("--eval-episodes=5", [64, 128], 5, [64, 128], MulticoreVecEnv),
+        ("--eval-ep 5", [64, 128], 5, [64, 128], MulticoreVecEnv),
         ("--save-freq 100", [64, 128], 2, [100], MulticoreVecEnv),
         ("--save-freq -1", [64, 128], 2, [], MulticoreVecEnv),
         ("--vec-env dummy", [64, 128], 2, [64, 128], DummyVecEnv),
