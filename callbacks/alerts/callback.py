@@ -66,28 +66,18 @@ class Alerts(RunCallback):
         #: Called for each announced alert
         self.listeners: list[AlertListener] = []
         self._given_folder = None if folder is None else Path(folder)
-        self._engine: RuleEngine | None = None
-        self._quiet: dict[str, int] = {}
-        self._n_rows = 0
-        self._total = 0
-        self._next_look = 0
-        self._told_missing = False
-        self._looks_at_nan = self._is_on_policy = True
-        self._parameter_watch: ParameterWatch | None = None
 
     def _on_training_start(self) -> None:
         options = self.options
         facts = facts_of(self.model, self.run.threshold)
         self._engine = RuleEngine(options.rules, facts, options.changes)
-        self._quiet = {}
+        self._quiet: dict[str, int] = {}
         self._n_rows = self._total = 0
         self._next_look = self.num_timesteps
         self._told_missing = not options.added
         self._looks_at_nan = NAN not in options.silence
         self._is_on_policy = isinstance(self.model, OnPolicyAlgorithm)
-        self._end_parameter_watch()
-        if self._looks_at_nan:
-            self._parameter_watch = ParameterWatch(self.model, self._look_at_parameters)
+        self._parameter_watch = ParameterWatch(self.model, self._look_at_parameters) if self._looks_at_nan else None
         for listener in self.listeners:
             self.run.on("alert", listener)
         self.run.rows.add_observer(self._check_row)
@@ -132,14 +122,9 @@ class Alerts(RunCallback):
     def _look_at_parameters(self) -> None:
         self._end_if_broken(find_broken_parameters(self.model))
 
-    def _end_parameter_watch(self) -> None:
-        if self._parameter_watch is not None:
-            self._parameter_watch.close()
-            self._parameter_watch = None
-
     def _end_if_broken(self, broken: list[NonFinite]) -> None:
         engine = self._engine
-        if not broken or engine is None:
+        if not broken:
             return
         known = {fault.metric for fault in engine.context.faults}
         if all(fault.metric in known for fault in broken):
@@ -155,7 +140,6 @@ class Alerts(RunCallback):
 
     def _check_row(self, step: int, values: Mapping[str, Any]) -> dict[str, float]:
         engine = self._engine
-        assert engine is not None
         fired = engine.check(step, scalars(values))
         self._n_rows += 1
         self._total += len(fired)
@@ -170,7 +154,7 @@ class Alerts(RunCallback):
             self._quiet[rule_id] += 1
         added["alert/total"] = self._total
         if not self._told_missing and self._n_rows >= _ROWS_TO_COME:
-            self._tell_missing(engine)
+            self._tell_missing()
         return added
 
     def _announce(self, alert: Alert, step: int) -> None:
@@ -184,21 +168,20 @@ class Alerts(RunCallback):
         if folder is not None:
             write_alert_counts(folder, self.summary())
 
-    def _tell_missing(self, engine: RuleEngine) -> None:
+    def _tell_missing(self) -> None:
         """A rule whose metric never appears can't fire, and its author would believe that all is well."""
-        self._told_missing = True
+        self._told_missing, known = True, self._engine.context.known
         for rule in self.options.added:
             metric = rule.metrics[0]
-            if metric not in engine.context.known:
+            if metric not in known:
                 warnings.warn(
-                    f"alerts: add: {rule.id}: no row has had the metric {metric!r} so far: "
-                    f"{nearest(metric, engine.context.known)}",
+                    f"alerts: add: {rule.id}: no row has had the metric {metric!r} so far: {nearest(metric, known)}",
                     stacklevel=2,
                 )
 
     def summary(self) -> list[AlertCount]:
         """Alerts that have fired since the start of training, sorted by id."""
-        if self._engine is None:
+        if self._run is None:
             return []
         summary = []
         for rule_id, counts in sorted(self._engine.counts.items()):
@@ -209,7 +192,9 @@ class Alerts(RunCallback):
         return summary
 
     def _finish(self) -> None:
-        self._end_parameter_watch()
-        if not self._told_missing and self._engine is not None:
-            self._tell_missing(self._engine)
+        if self._parameter_watch is not None:
+            self._parameter_watch.close()
+            self._parameter_watch = None
+        if not self._told_missing:
+            self._tell_missing()
         self._write_counts()

@@ -80,20 +80,8 @@ class Metrics(RunCallback):
     def __init__(self, *, options: MetricsOptions | None = None, verbose: int = 0, **fields: Any) -> None:
         super().__init__(verbose)
         self.options = read_keywords(MetricsOptions, options, fields, self)
-        self._episodes = self._episodes_before = 0
-        #: A rollout is complete and has not been learned from
-        self._has_rollout = False
-        self._is_first_rollout = False
-        self._last_step = 0
         self._next_histograms = -math.inf
         self._efficiency: SampleEfficiency | None = None
-        self._times = TimeMetrics(0, 1)
-        self._budget = TimeBudget(self.options.max_cost)
-        self._rewards = RecentRewards(1)
-        self._info: InfoMetrics | None = None
-        self._observations: ObservationStatistics | None = None
-        self._actions: ActionStatistics | None = None
-        self._largest_entropy = math.inf
         self._guard = Guard("Metrics")
 
     def _on_training_start(self) -> None:
@@ -112,6 +100,7 @@ class Metrics(RunCallback):
         self._actions = ActionStatistics(model.action_space, squashed)
         self._largest_entropy = largest_entropy(model.action_space)
         self._is_first_rollout = model.num_timesteps == 0 and model._n_updates == 0
+        #: A rollout is complete and has not been learned from
         self._has_rollout = False
         self.run.rows.add_source(self._complete_row)
         self.run.write_last_row()
@@ -195,7 +184,7 @@ class Metrics(RunCallback):
         if isinstance(self.model, OnPolicyAlgorithm):
             metrics["rollout/episodes"] = self._episodes - self._episodes_before
             self._episodes_before = self._episodes
-        if data is None or self._observations is None or self._actions is None:
+        if data is None:
             return metrics
         observations, actions = self._observations.sample(data), self._actions.sample(data)
         metrics |= self._part(self._observations.describe, observations) | self._part(self._actions.describe, actions)

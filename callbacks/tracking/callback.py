@@ -79,8 +79,6 @@ class Tracking(RunCallback):
         self._wandb: WandbRun | None = None
         self._writer: WandbWriter | None = None
         self._files: RunFiles | None = None
-        self._has_dashboard = False
-        self._shown_env = SOME_ENV
         self._next_look = 0.0
         self._next_gradients = float("inf")
         self._alerted: dict[str, float] = {}
