@@ -34,7 +34,7 @@ _FIXED_KWARGS: dict[str, tuple[Any, ...]] = {
     "continuous": (False,),
     "sound_obs": (False,),
 }
-_USED_KWARGS = ("game", "repeat_action_probability", "full_action_space", "max_num_frames_per_episode")
+_USED_KWARGS = ("repeat_action_probability", "full_action_space", "max_num_frames_per_episode")
 _NO_LIMIT = 2**30
 
 
@@ -113,8 +113,8 @@ def _atari_spec(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvSpec:
         names = ", ".join(wrapper.name for wrapper in spec.additional_wrappers)
         raise _Unsupported(f"{env_id} is registered with wrappers of its own: {names}.")
     for name in env_kwargs:
-        if name not in _FIXED_KWARGS and name not in _USED_KWARGS[1:]:
-            known = [*_FIXED_KWARGS, *_USED_KWARGS[1:]]
+        if name not in _FIXED_KWARGS and name not in _USED_KWARGS:
+            known = [*_FIXED_KWARGS, *_USED_KWARGS]
             raise _Unsupported(f"env_kwargs has no {name!r}: {nearest(name, known)}")
     spec = copy.copy(spec)  # the registry's own
     spec.kwargs = {**spec.kwargs, **env_kwargs}
