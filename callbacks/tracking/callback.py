@@ -54,7 +54,7 @@ class Tracking(RunCallback):
     finished when Python exits.
 
     :param folder: the run folder, whose videos, checkpoints and best model are logged, and which is uploaded at the
-        end; default: where the training's ``EvalCallback`` saves the best model, or the folder of its logger's files
+        end; default: where the training's ``EvalCallback`` saves the best model
     :param finish: ``False`` keeps the run open after the training, until :meth:`close` is called
     :param verbose: 1 prints what was not uploaded
     :param options: what to track
@@ -119,7 +119,8 @@ class Tracking(RunCallback):
             masked = {name: plain(value) for name, value in given.config.items() if plain(value) != value}
             run.config.update(masked, allow_val_change=True)
         run.config.update(facts.config(), allow_val_change=True)
-        folder = self._folder or self.run.stock.best_model_folder or self.run.folder
+        # Not run.folder: a logger may write anywhere, and all that is there would be uploaded
+        folder = self._folder or self.run.given_folder or self.run.stock.best_model_folder
         self._files = None
         if folder is not None and folder.is_dir():
             self._files = RunFiles(folder, run, self._writer, time.time())

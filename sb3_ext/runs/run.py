@@ -80,7 +80,7 @@ class Run:
         make_env: Callable[[int], Callable[..., VecEnv]] | None = None,
         axis: str = "timesteps",
     ) -> None:
-        self.folder = None if folder is None else Path(folder)
+        self.folder = self.given_folder = None if folder is None else Path(folder)
         self.given_threshold = threshold
         self.env_threshold: float | None = None
         self.error: BaseException | None = None

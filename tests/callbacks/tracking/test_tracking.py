@@ -212,6 +212,14 @@ def test_the_dashboard_is_written_beside_the_run(trained):
     assert panels["env/obs_hist"]["kind"] == "histogram"
 
 
+def test_a_folder_that_only_the_logger_writes_to_is_not_uploaded(folder, tmp_path):
+    model = make_model()
+    model.set_logger(configure(str(tmp_path), ["csv"]))
+    model.learn(ROLLOUT, callback=Tracking(notes="no folder"))
+    (run,) = runs_of(folder, "no folder")
+    assert not run.artifacts and [path.name for path in tmp_path.iterdir()] == ["progress.csv"]
+
+
 class Fail(BaseCallback):
     def __init__(self, error):
         super().__init__()
