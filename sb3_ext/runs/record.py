@@ -170,6 +170,12 @@ class RunRecord:
         return Series(self.score.steps[kept], self.score.values[kept])
 
     @cached_property
+    def evaluation_scores(self) -> Series:
+        """Mean scores of the evaluations."""
+        steps, means = ([result[index] for result in self.evaluations] for index in (0, 1))
+        return Series(np.array(steps, dtype=np.int64), np.array(means, dtype=float))
+
+    @cached_property
     def steps(self) -> int | None:
         """Timesteps of training."""
         logged = self.progress.latest("time/total_timesteps")

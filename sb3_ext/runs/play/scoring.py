@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -112,30 +111,25 @@ class _Count:
         given = episodes if steps is None else steps
         if (episodes is None) == (steps is None) or given is None or given < 1:
             raise ValueError(f"episodes={episodes}, steps={steps}: give one of them, at least 1.")
-        self._steps = 0
-        self._is_open: Callable[[int], bool]
-        if episodes is not None:
-            # As SB3's evaluate_policy does
-            self._left = [(episodes + index) // n_envs for index in range(n_envs)]
-            self._is_open = lambda index: self._left[index] > 0
-        else:
-            share = -(-given // n_envs)
-            self._left = [0] * n_envs
-            self._is_open = lambda index: self._steps < share
-        self._counting = [self._is_open(index) for index in range(n_envs)]
+        # Shares of the environments: of the episodes as in SB3's evaluate_policy, of the steps rounded up
+        self._episodes = None if episodes is None else [(episodes + index) // n_envs for index in range(n_envs)]
+        self._steps = 0 if steps is None else -(-steps // n_envs)
+        self._counting = [share > 0 for share in self._episodes or [self._steps] * n_envs]
 
     @property
     def goes_on(self) -> bool:
         return any(self._counting)
 
     def add_step(self) -> None:
-        self._steps += 1
+        self._steps -= 1
 
     def end(self, index: int) -> bool:
         """:return: whether the episode that has ended in an environment counts"""
         counted = self._counting[index]
-        self._left[index] -= 1
-        self._counting[index] = counted and self._is_open(index)
+        if self._episodes is not None:
+            self._episodes[index] -= 1
+        left = self._steps if self._episodes is None else self._episodes[index]
+        self._counting[index] = counted and left > 0
         return counted
 
 

@@ -61,28 +61,18 @@ def first_reached(series: Series, value: float) -> int | None:
 
 def reached_at(run: RunRecord) -> int | None:
     """The step at which an evaluation first reached the threshold; without evaluations, the training score."""
-    if run.threshold is None:
-        return None
-    if run.evaluations:
-        value = run.threshold.value
-        return next((evaluation.step for evaluation in run.evaluations if evaluation.mean >= value), None)
-    return first_reached(run.settled_score, run.threshold.value)
+    scores = run.evaluation_scores if run.evaluations else run.settled_score
+    return None if run.threshold is None else first_reached(scores, run.threshold.value)
 
 
 def stays_from(run: RunRecord) -> int | None:
     """The step since which all evaluations (without any, the training score) were at or above the threshold."""
     if run.threshold is None:
         return None
-    if run.evaluations:
-        points = [(evaluation.step, evaluation.mean) for evaluation in run.evaluations]
-    else:
-        points = list(zip(*run.settled_score, strict=True))
-    start = None
-    for step, value in reversed(points):
-        if not value >= run.threshold.value:
-            break
-        start = int(step)
-    return start
+    steps, values = run.evaluation_scores if run.evaluations else run.settled_score
+    below = np.flatnonzero(~(values >= run.threshold.value))
+    kept = steps[below[-1] + 1 :] if len(below) else steps
+    return int(kept[0]) if len(kept) else None
 
 
 def sorted_alerts(run: RunRecord) -> list[Mapping[str, Any]]:

@@ -60,8 +60,7 @@ def _score(run: RunRecord) -> Figure | None:
     if len(run.score.values):
         _draw(run, axes, run.score, label="training (with exploration, mean of up to 100 episodes)")
     if run.evaluations:
-        steps = _x(run, [evaluation.step for evaluation in run.evaluations])
-        means = np.array([evaluation.mean for evaluation in run.evaluations])
+        steps, means = _x(run, run.evaluation_scores.steps), run.evaluation_scores.values
         spread = np.array([evaluation.std or 0.0 for evaluation in run.evaluations])
         n_episodes = run.evaluations[-1].n_episodes
         episodes = "" if n_episodes is None else f" ({n_episodes} episodes, ± std)"

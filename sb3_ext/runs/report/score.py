@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from sb3_ext.metrics.curves import Series
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency
 from sb3_ext.runs.monitor import WINDOW
 from sb3_ext.runs.record import SCORE, EvaluationResult, RunRecord
@@ -136,8 +133,7 @@ def _evaluation_part(run: RunRecord, limit: float | None) -> list[str]:
         return ["### Evaluations", "Missing: there is no `evaluations.npz`, and no evaluation was logged.", ""]
     lines = [f"### Evaluations (`{run.evaluations_file}`)"]
     if len(run.evaluations) > 1:
-        steps, means = zip(*((evaluation.step, evaluation.mean) for evaluation in run.evaluations), strict=True)
-        curve = shown_curve("eval/mean_reward", Series(np.asarray(steps), np.asarray(means)), height=8, line=limit)
+        curve = shown_curve("eval/mean_reward", run.evaluation_scores, height=8, line=limit)
         lines += curve[: curve.index("```", 1) + 1]
     rows = []
     for evaluation in _sampled(run.evaluations):
