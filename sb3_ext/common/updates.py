@@ -108,24 +108,25 @@ def approx_kl(ratio: Numbers, log_ratio: Numbers) -> float:
 def clip_fraction(ratio: Numbers, clip_range: float) -> float:
     """:return: fraction of the samples whose probability ratio is outside the clip range"""
     outside = abs(ratio - 1) > clip_range
-    return mean(outside) if isinstance(outside, th.Tensor) else np.count_nonzero(outside) / len(outside)
+    return np.count_nonzero(outside) / len(outside) if isinstance(outside, np.ndarray) else mean(outside)
 
 
 def normalize_advantages(advantages: Numbers) -> Numbers:
     """:return: with mean 0 and standard deviation 1; a single sample has none and stays as it is"""
     if len(advantages) < 2:
         return advantages
-    if isinstance(advantages, th.Tensor):  # the operations of SB3, for the same bits
-        return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    centred = advantages - mean(advantages)
-    std = math.sqrt(float(centred @ centred) / (len(centred) - 1))
-    return centred / np.float32(std + 1e-8)
+    if isinstance(advantages, np.ndarray):
+        centred = advantages - mean(advantages)
+        std = math.sqrt(float(centred @ centred) / (len(centred) - 1))
+        return centred / np.float32(std + 1e-8)
+    # The operations of SB3, for the same bits
+    return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
 
 
 def mean(numbers: Numbers) -> float:
-    if isinstance(numbers, th.Tensor):
-        return numbers.float().mean().item()
-    return float(np.add.reduce(numbers)) / len(numbers)  # several times faster than numbers.mean() on short arrays
+    if isinstance(numbers, np.ndarray):
+        return float(np.add.reduce(numbers)) / len(numbers)  # several times faster than numbers.mean() on short arrays
+    return numbers.float().mean().item()
 
 
 class MinibatchMetrics:
