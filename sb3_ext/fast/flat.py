@@ -143,6 +143,9 @@ class FlatAdam:
     is saved and loaded as before.
     """
 
+    #: They stay the same during an update
+    settings: AdamSettings
+
     def __init__(self, optimizer: th.optim.Optimizer, flat: FlatParameters) -> None:
         self._optimizer, self._flat = optimizer, flat
         n = len(flat.values)
@@ -167,6 +170,8 @@ class FlatAdam:
         if not self._is_bound():
             self._bind()
         self._step.copy_(self._optimizer.state[self._flat.parameters[0]]["step"])
+        group = self._optimizer.param_groups[0]
+        self.settings = AdamSettings(float(group["lr"]), group["betas"], group["eps"])
 
     def _is_bound(self) -> bool:
         return self._addresses == self._current_addresses()
@@ -177,11 +182,6 @@ class FlatAdam:
 
     def part(self, part: slice) -> AdamPart:
         return AdamPart(self._flat, self._moments, part)
-
-    @property
-    def settings(self) -> AdamSettings:
-        group = self._optimizer.param_groups[0]
-        return AdamSettings(float(group["lr"]), group["betas"], group["eps"])
 
     def step(self) -> None:
         self._whole.step(self.count_step(), self.settings)
