@@ -1,7 +1,5 @@
 """The base class of our callbacks: it joins the run of its training."""
 
-from __future__ import annotations
-
 from types import TracebackType
 from typing import Any, Self
 

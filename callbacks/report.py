@@ -5,8 +5,6 @@ report:                                # or true instead of a mapping, for all d
   charts: [reward/shaping]             # more metrics to draw
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from functools import partial

@@ -1,7 +1,5 @@
 """Saves ``VecNormalize`` statistics with every best model and checkpoint."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

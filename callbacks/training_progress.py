@@ -1,7 +1,5 @@
 """Tells environments the progress of the training, for wrappers whose parameters follow it."""
 
-from __future__ import annotations
-
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 

@@ -1,7 +1,5 @@
 """Which actions an agent can choose: masks for MaskablePPO, and a smaller set of actions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 

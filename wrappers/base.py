@@ -1,7 +1,5 @@
 """What wrappers share: random numbers of their own, a place below Monitor, and metrics about an episode."""
 
-from __future__ import annotations
-
 import inspect
 import zlib
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """An environment that replaces another one: the same with other arguments, or another id with the same spaces."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import gymnasium as gym

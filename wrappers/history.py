@@ -3,8 +3,6 @@
 To stack observations, no wrapper of ours is needed: see ``docs/environments.md``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, SupportsFloat
 

@@ -1,7 +1,5 @@
 """Wrappers that make a task harder: noisy, sticky or random actions; noisy, missing or late observations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, SupportsFloat

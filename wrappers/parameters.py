@@ -1,7 +1,5 @@
 """How wrappers read the arguments that a YAML file gives them."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The length of episodes, and how long an action lasts."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, SupportsFloat
 

@@ -1,7 +1,5 @@
 """What a training tells its environments: the discount, shared counts, and how far it is."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 from stable_baselines3.common.vec_env import VecEnv

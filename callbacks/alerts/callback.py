@@ -1,7 +1,5 @@
 """The callback that checks every row of metrics and announces alerts."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path

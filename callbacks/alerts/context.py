@@ -1,7 +1,5 @@
 """What a rule can see: a row of metrics, earlier rows, and facts about the run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

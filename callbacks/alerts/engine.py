@@ -1,7 +1,5 @@
 """Checks rows of metrics with rules, and counts what they find."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Finds NaN and infinity where they begin: in the policy's parameters, in observations and in rewards."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple

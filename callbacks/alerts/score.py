@@ -1,7 +1,5 @@
 """The score over a training: where it started, whether it improves, whether the task is solved."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from bisect import bisect_left

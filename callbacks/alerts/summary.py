@@ -1,7 +1,5 @@
 """The alerts of a training, as a table and as a file for the report."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Saves the best model, the last one and one every n steps, each with its metrics and an episode."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

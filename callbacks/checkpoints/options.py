@@ -6,8 +6,6 @@ table: true          # an episode step by step
 video: true          # skipped if the environment can't be rendered
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Records an episode of each checkpoint in another process while training continues."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

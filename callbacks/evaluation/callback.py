@@ -1,7 +1,5 @@
 """Evaluates the agent during training, in this process or in a separate one."""
 
-from __future__ import annotations
-
 import math
 import os
 import warnings

@@ -1,7 +1,5 @@
 """Results of an evaluation, for the logger, for ``evaluations.npz`` and for the screen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

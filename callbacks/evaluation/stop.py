@@ -1,7 +1,5 @@
 """When training can stop: at a threshold of the raw reward, or on a plateau."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import deque

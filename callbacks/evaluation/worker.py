@@ -1,7 +1,5 @@
 """Evaluates snapshots in a separate process while training continues, and in the training's process if that fails."""
 
-from __future__ import annotations
-
 import atexit
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Statistics of the actions taken, for every action space."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ All are computed when the logger writes a row, so a training step costs next to 
 random numbers, no changes of the policy, and bounded memory.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Logs what wrappers report about finished episodes."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

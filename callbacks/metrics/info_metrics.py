@@ -1,7 +1,5 @@
 """Logs numbers from the environment's ``info``."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 This has no side effects: no gradients, no random numbers, no hooks left behind.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress

@@ -1,7 +1,5 @@
 """The latest data that an algorithm collected, from any kind of buffer."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

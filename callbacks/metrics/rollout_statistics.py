@@ -1,7 +1,5 @@
 """Statistics of collected observations, rewards, returns and values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Limits work to a fraction of the time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

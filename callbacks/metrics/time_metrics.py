@@ -1,7 +1,5 @@
 """Progress, speed and remaining time of a training."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Statistics of the last update besides its own metrics: scaled losses, entropy, gradient norms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

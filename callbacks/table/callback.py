@@ -1,7 +1,5 @@
 """The live table, in place of SB3's; plain lines if the output is not a terminal."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

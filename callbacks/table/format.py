@@ -1,7 +1,5 @@
 """Numbers as text: values with their precision, and arrows for changes."""
 
-from __future__ import annotations
-
 import math
 
 from sb3_ext.metrics.catalogue import MetricInfo

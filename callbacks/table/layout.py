@@ -1,7 +1,5 @@
 """Decides which metrics fit into a table, and in which column."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from functools import lru_cache
 

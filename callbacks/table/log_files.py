@@ -1,7 +1,5 @@
 """Writes the rows of a training to files in the run folder."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from stable_baselines3.common.logger import KVWriter, Logger

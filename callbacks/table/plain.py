@@ -1,7 +1,5 @@
 """Rows as plain lines, for output that is not a terminal: files, pipes, notebooks, CI."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Mapping

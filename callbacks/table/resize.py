@@ -4,8 +4,6 @@ Rich moves up by the number of lines it wrote. If the terminal became narrower, 
 became lower, the upper ones have left the screen. Both would leave half a table behind.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

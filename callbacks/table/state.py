@@ -1,7 +1,5 @@
 """The content of a table: the latest value of each metric, and the active alerts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

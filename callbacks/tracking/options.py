@@ -9,8 +9,6 @@ tracking:
   upload_mb: 200                         # maximum size of the uploaded run folder; 0 uploads nothing
 """
 
-from __future__ import annotations
-
 import os
 from typing import Annotated, Any, ClassVar, Literal
 

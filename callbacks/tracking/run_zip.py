@@ -4,8 +4,6 @@ A zip from the network can contain any path and unpack to any size, so it is che
 models are still pickles: loading one runs code from whoever made it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A2CExt: SB3's A2C with schedules and the fast path; the update is SB3's own."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import torch as th

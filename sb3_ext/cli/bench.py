@@ -1,7 +1,5 @@
 """``sb3-ext bench ENV``: finds the number and kind of environments that train fastest on this machine."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 from typing import Any, NamedTuple

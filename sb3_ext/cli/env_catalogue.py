@@ -3,8 +3,6 @@
 Reads only Gymnasium's registry and YAML files. Makes no environment, imports neither torch nor SB3, so it is quick.
 """
 
-from __future__ import annotations
-
 import difflib
 import fnmatch
 import functools

@@ -4,8 +4,6 @@ Making an environment may print, crash the interpreter or wait for a display. In
 line of the list.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import re

@@ -1,7 +1,5 @@
 """``sb3-ext envs``: lists environments, their spaces and the algorithms with hyperparameters for them."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Reads the command line of ``sb3-ext`` and runs a subcommand, whose module is imported only then."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

@@ -1,7 +1,5 @@
 """``sb3-ext report RUN_FOLDER``: the report of a training, from the files in its folder."""
 
-from __future__ import annotations
-
 import argparse
 
 from sb3_ext.runs.report.report import make_report, write_report

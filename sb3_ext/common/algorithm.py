@@ -1,7 +1,5 @@
 """What all our algorithms have in common, whatever they do with a rollout."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import MutableMapping
 from contextlib import AbstractContextManager, nullcontext

@@ -1,7 +1,5 @@
 """Checks for single arguments, which may come from YAML: it reads ``1e-4`` as a string, and ``"no"`` counts as true."""
 
-from __future__ import annotations
-
 from typing import Any
 
 __all__ = ["read_flag", "read_number", "read_whole", "to_integer", "to_number"]

@@ -1,7 +1,5 @@
 """Text that is safe to show: without passwords, and without control characters for a terminal."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Mistakes in a training's environments: copies that teach no more than one of them, and a double frame-skip."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 

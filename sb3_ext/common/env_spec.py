@@ -1,7 +1,5 @@
 """The Gymnasium spec of vectorised environments, also of those in other processes, and its reward threshold."""
 
-from __future__ import annotations
-
 import contextlib
 from weakref import WeakKeyDictionary
 

@@ -1,7 +1,5 @@
 """Feature extractors in addition to SB3's, for ``policy_kwargs: {features_extractor_class: …}``."""
 
-from __future__ import annotations
-
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_image_space

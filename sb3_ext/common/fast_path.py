@@ -1,7 +1,5 @@
 """The edge of the fast path: what algorithms ask of it, and what an update asks of the code that runs its epochs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """A class by its import path, for options that may name one of the user's."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

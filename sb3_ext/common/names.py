@@ -1,7 +1,5 @@
 """Errors for names that don't exist: every one says what was given, what is allowed, and the nearest valid name."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import inspect

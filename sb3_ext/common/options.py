@@ -3,8 +3,6 @@
 A topic's model inherits from :class:`Options`; :func:`read_options` and :func:`read_switch` read it.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping

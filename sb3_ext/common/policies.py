@@ -1,7 +1,5 @@
 """Policies whose parts can all be named in YAML, under ``policy_kwargs``."""
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ The head's outputs are in the returns' own units, so nothing around it changes; 
 units. When the statistics change, its weights are adapted so that its outputs stay the same.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch as th

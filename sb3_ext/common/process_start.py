@@ -5,8 +5,6 @@ which ``Popen`` waits for its end, and ``Popen`` never returns. The same goes fo
 should hold: its other end never learns that the process has died.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Decides whether an alternative is faster by several comparisons, since the machine may be busy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 __all__ = ["wins_clearly"]

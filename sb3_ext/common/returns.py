@@ -1,7 +1,5 @@
 """Returns and advantages from rewards."""
 
-from __future__ import annotations
-
 import numpy as np
 
 __all__ = ["gae", "reward_to_go"]

@@ -1,7 +1,5 @@
 """What the updates of all algorithms share: evaluating a minibatch, measuring it, and making one gradient step."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Its imports stay light, so that ``sb3-ext envs`` is quick. An environment's class is loaded when one is made.
 """
 
-from __future__ import annotations
-
 import gymnasium as gym
 
 from sb3_ext.envs.atari import register_atari

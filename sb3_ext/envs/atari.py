@@ -5,8 +5,6 @@ These ids leave the skipping to the wrapper. They keep the sticky actions (0.25)
 2018), without which parallel environments would be copies: the emulator is deterministic.
 """
 
-from __future__ import annotations
-
 import ale_py
 import gymnasium as gym
 

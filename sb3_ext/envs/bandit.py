@@ -4,8 +4,6 @@ The smallest problem that a policy can learn: an algorithm that fails here is br
 arms in each episode and ``observe="last"`` it tests memory: explore first, then remember the best arm.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

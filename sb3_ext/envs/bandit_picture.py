@@ -1,7 +1,5 @@
 """The picture of ``Bandit-v0``: what each arm gives, how often it was pulled, and the last pull."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 

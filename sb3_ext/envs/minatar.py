@@ -5,8 +5,6 @@ an episode (the last action of the previous one may stick), and their pictures a
 rules and ids: ``v1`` with the actions that have an effect, ``v0`` with all six.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from typing import Any

@@ -4,8 +4,6 @@ Each address was checked against the picture (tests/envs/test_objects.py does it
 ``offset`` is the pixel at the object's centre, on a screen of 160 x 210 with (0, 0) at the top left.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

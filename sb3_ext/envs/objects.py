@@ -1,7 +1,5 @@
 """Atari games whose observations are the positions and velocities of their objects, read from the emulator's RAM."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Finds out which of two options to do the same thing is faster, by trying them."""
 
-from __future__ import annotations
-
 import statistics
 from collections import deque
 

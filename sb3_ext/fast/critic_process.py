@@ -4,8 +4,6 @@ The halves synchronise once per minibatch, to clip the norm of all gradients. Th
 pipe would take a tenth of the time of the work.
 """
 
-from __future__ import annotations
-
 import gc
 import itertools
 import multiprocessing

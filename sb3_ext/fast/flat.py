@@ -1,7 +1,5 @@
 """A policy's parameters, their gradients and Adam's moments, each in one vector: one clip and one step for all."""
 
-from __future__ import annotations
-
 import mmap
 from typing import NamedTuple
 

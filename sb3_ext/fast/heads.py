@@ -3,8 +3,6 @@
 Random numbers are drawn by the same calls of torch as in SB3's distributions, so that a seed gives the same actions.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 

@@ -1,7 +1,5 @@
 """Policies for images: a convolutional network with channels last in memory, which convolutions are faster in."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy

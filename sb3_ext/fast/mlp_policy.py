@@ -1,7 +1,5 @@
 """Policies for vectors: actor and critic are separate multi-layer perceptrons."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A policy on the fast path: acting, evaluating and stepping, on the policy's own parameters."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 

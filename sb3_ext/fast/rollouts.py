@@ -4,8 +4,6 @@ SB3's own loop collects them. At each step it asks the policy's ``forward`` for 
 here it gets the actions alone, and a buffer that fills in the rest when the rollout is complete.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """How many threads torch gets: one is faster for small networks, all cores for convolutions."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Hard bounds: values that a metric can't have unless something is broken; fixed, or known from the run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from weakref import WeakKeyDictionary

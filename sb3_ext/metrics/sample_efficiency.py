@@ -1,7 +1,5 @@
 """Numbers that compare how much trainings learn from their steps."""
 
-from __future__ import annotations
-
 import math
 
 __all__ = ["SampleEfficiency"]

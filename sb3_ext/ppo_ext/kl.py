@@ -1,7 +1,5 @@
 """What an update does about the KL divergence: a limit with rollback, and a learning rate that adapts to it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from sb3_ext.common.fast_path import KLLimit

@@ -4,8 +4,6 @@ The operations for autograd and their order are SB3's, so the results are the sa
 gives the same loss and gradient up to rounding, and takes a fraction of the time on small networks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

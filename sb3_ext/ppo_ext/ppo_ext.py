@@ -1,7 +1,5 @@
 """PPOExt: SB3's PPO with extras that are off by default."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

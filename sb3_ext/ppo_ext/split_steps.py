@@ -1,7 +1,5 @@
 """Epochs on the fast path with the critic's half in another process, and the choice whether that is faster."""
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How an update of PPO runs its epochs: with SB3's means on the plain path, with arrays on the fast path."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple

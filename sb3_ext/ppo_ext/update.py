@@ -4,8 +4,6 @@ A mixin for SB3's ``PPO`` and sb3-contrib's ``RecurrentPPO`` and ``MaskablePPO``
 minibatch. Their constructors and rollouts are used as they are.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterable

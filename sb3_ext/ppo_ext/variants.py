@@ -1,7 +1,5 @@
 """RecurrentPPOExt and MaskablePPOExt: sb3-contrib's variants of PPO with the extras of PPOExt."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from typing import Any, ClassVar

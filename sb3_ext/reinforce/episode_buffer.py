@@ -5,8 +5,6 @@ unfinished episode wait, separate from the next rollout, until the episode ends:
 with the return of its whole episode.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

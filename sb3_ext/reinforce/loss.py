@@ -1,7 +1,5 @@
 """REINFORCE's loss on one minibatch: for autograd, and with its gradient in closed form on plain arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch as th
 from stable_baselines3.common.type_aliases import RolloutBufferSamples

@@ -1,7 +1,5 @@
 """REINFORCE: Monte-Carlo policy gradient on whole episodes."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar

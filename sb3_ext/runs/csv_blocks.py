@@ -1,7 +1,5 @@
 """Reads CSV files of any length, a few megabytes at a time: a long training writes a gigabyte."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence

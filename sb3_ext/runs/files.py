@@ -3,8 +3,6 @@
 A run can be killed at any moment, and others may read its folder while it is training.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """Runs parts that a training can do without: one that raises is reported once and switched off."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 Every training of RL Zoo has them, even if its logger wrote no file.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -3,8 +3,6 @@
 What is too large, nested too deeply or of the wrong type is left out and named: a report says what it is based on.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping

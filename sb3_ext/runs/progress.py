@@ -4,8 +4,6 @@ A training that was killed leaves half a row at the end, and a broken one leaves
 one leaves gigabytes, which are never in memory as a whole.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -4,8 +4,6 @@ Nothing here needs the training's process or code: a folder copied from another 
 ``None`` or empty, and ``RunRecord.problems`` lists what could not be read.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """Measures how fast a model trains, and where the time goes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

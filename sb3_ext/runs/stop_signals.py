@@ -4,8 +4,6 @@
 process on the spot.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Decides whether an RL Zoo config for an Atari game can use the native environment, and with which settings."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import numbers

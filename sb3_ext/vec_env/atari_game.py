@@ -5,8 +5,6 @@ life, with ``life_loss_info`` nobody presses FIRE for the next life, and a batch
 So each game has its own ``AtariVectorEnv`` with one C++ thread, and takes the wrappers' extra steps itself.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator
 from typing import Any, NamedTuple

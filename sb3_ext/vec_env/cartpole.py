@@ -4,8 +4,6 @@ Gymnasium's vectorised CartPole provides the constants, spaces, random numbers a
 it resets one step later than SB3 expects, and takes about twice as long.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Which vectorised environment a training gets: a native one, one process, or one process per core."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import math

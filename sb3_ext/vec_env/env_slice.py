@@ -1,7 +1,5 @@
 """Some environments of a vectorised environment, stepped one after the other in one process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ The main process steps the first slice of the environments while worker processe
 many processes as cores, and arrays are in shared memory.
 """
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """NumPy arrays in memory shared by several processes."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from multiprocessing.context import BaseContext
 from typing import Any

@@ -1,7 +1,5 @@
 """The callbacks of a training: RL Zoo's, and what the ``ext:`` key asks for."""
 
-from __future__ import annotations
-
 import os
 
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback

@@ -1,7 +1,5 @@
 """Patches RL Zoo's commands: the child processes they start, and how they answer a mistake."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import subprocess

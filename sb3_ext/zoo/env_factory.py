@@ -1,7 +1,5 @@
 """Makes a run's evaluation environment again in another process, to evaluate or to watch an agent there."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from functools import partial

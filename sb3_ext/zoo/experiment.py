@@ -1,7 +1,5 @@
 """RL Zoo's ExperimentManager, extended for our algorithms and the ``ext:`` key. Without them it adds nothing."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -3,8 +3,6 @@
 It can't write captions, which ``record_training`` asks for. Run as a script, this module is that program without them.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shlex

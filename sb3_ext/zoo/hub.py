@@ -4,8 +4,6 @@ Releases of ``sb3-team-hf-integration`` and ``huggingface_hub`` broke them. Each
 and does nothing where a release has it.
 """
 
-from __future__ import annotations
-
 import functools
 from importlib import import_module
 from pathlib import Path

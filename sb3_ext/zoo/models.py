@@ -1,7 +1,5 @@
 """Makes a model as ``rl_zoo3.train`` does, without its files."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

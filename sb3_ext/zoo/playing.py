@@ -1,7 +1,5 @@
 """Lets RL Zoo's commands play each model as it was trained: with its statistics, in its task, for its own rewards."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os

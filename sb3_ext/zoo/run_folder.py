@@ -1,7 +1,5 @@
 """Gives each training its own run folder, even if several start at once."""
 
-from __future__ import annotations
-
 import itertools
 import os
 

@@ -1,7 +1,5 @@
 """Optuna: search spaces for RL Zoo's ``-optimize``, and reading a trial for ``--trial-id``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

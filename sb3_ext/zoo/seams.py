@@ -3,8 +3,6 @@
 ``sb3_ext._autoload`` lists the same modules: it can't afford to import this one.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Finds and checks the section of a hyperparameter file that a training reads."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -2,8 +2,6 @@
 have defaults.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Facts about RL Zoo for code that can't wait for its imports. Tests compare them with the installed release."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -5,8 +5,6 @@ them, so Monitor's scores belong to the current stage and its file goes on. A st
 wrapper starts an episode in another stage.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping
 from copy import deepcopy

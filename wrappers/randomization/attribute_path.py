@@ -1,7 +1,5 @@
 """A number somewhere inside an environment, named by its path: ``unwrapped.model.opt.gravity.2``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 

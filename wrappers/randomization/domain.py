@@ -3,8 +3,6 @@
 An agent trained with many gravities, winds and masses copes with unseen ones.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from typing import Any, ClassVar, SupportsFloat

@@ -4,8 +4,6 @@ Values derived from a parameter change with it. For other environments, ``Domain
 these wrappers first in ``env_wrapper``, next to the environment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, SupportsFloat
 

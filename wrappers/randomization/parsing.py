@@ -1,7 +1,5 @@
 """Reads distributions from a config."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

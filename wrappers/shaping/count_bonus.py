@@ -1,7 +1,5 @@
 """A bonus for rarely seen states. Observations are counted by the cell of a grid they are in."""
 
-from __future__ import annotations
-
 import math
 import os
 import tempfile

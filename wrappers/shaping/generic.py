@@ -1,7 +1,5 @@
 """Shapers for any environment: numbers from the info, and a penalty for long episodes."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial

@@ -3,8 +3,6 @@
 They use the environment's state or RAM, not the observation, so noise and other wrappers make no difference.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ algorithm's own discount, and a potential of 0 where the episode terminates. If 
 algorithms bootstrap, and the potential of the last state counts.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Mapping

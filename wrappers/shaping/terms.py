@@ -4,8 +4,6 @@ A term adds a number to the reward of a step. It has a name and a weight and is 
 added outside Monitor: scores, thresholds and best models use the raw reward.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, SupportsFloat

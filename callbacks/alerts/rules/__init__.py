@@ -1,7 +1,5 @@
 """The registry of alerts: every rule by its id."""
 
-from __future__ import annotations
-
 from sb3_ext.callbacks.alerts.rule import Rule, Variant
 from sb3_ext.callbacks.alerts.rules.environment import RULES as ENVIRONMENT
 from sb3_ext.callbacks.alerts.rules.gradients import RULES as GRADIENTS

@@ -1,7 +1,5 @@
 """Rules about the environment: episodes, copies, scales."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

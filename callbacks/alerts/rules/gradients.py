@@ -1,7 +1,5 @@
 """Rules about gradients."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

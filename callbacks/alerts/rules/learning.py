@@ -1,7 +1,5 @@
 """Rules about learning: the score, the size of updates, the learning rate."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from sb3_ext.callbacks.alerts.context import RuleContext

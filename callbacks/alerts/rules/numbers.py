@@ -1,7 +1,5 @@
 """Rules about impossible numbers: NaN and infinity, values out of bounds, counters that decrease."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Rules about the policy: its entropy, its initialisation and its actions."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from sb3_ext.callbacks.alerts.context import RuleContext

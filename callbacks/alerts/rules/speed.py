@@ -1,7 +1,5 @@
 """Rules about speed."""
 
-from __future__ import annotations
-
 import statistics
 from types import SimpleNamespace
 

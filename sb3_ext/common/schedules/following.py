@@ -5,8 +5,6 @@ kept separately, and before each rollout and each update the floats are set to i
 that SB3 itself takes as schedules (``learning_rate``, ``clip_range``, ``clip_range_vf``) are passed to it as such.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The kinds of schedules: pure functions of the timestep, printed as they are written in a config."""
 
-from __future__ import annotations
-
 import bisect
 import math
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Reads schedules as they are written in a config or a constructor, with errors for anything else."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise

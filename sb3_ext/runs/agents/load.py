@@ -1,7 +1,5 @@
 """Loads a saved agent to play it: the model, and the normalisation statistics that were saved with it."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Snapshots of an agent in training, for evaluations that run while training continues."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

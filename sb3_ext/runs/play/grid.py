@@ -1,7 +1,5 @@
 """Scores of an agent on a grid of two environment parameters: where it copes, and where it fails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What a policy does in a state, and its values and probabilities, for every kind of policy of SB3 and sb3-contrib."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Plays episodes with an agent and returns their scores: the environment's raw rewards, as Monitor reports them."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from contextlib import nullcontext

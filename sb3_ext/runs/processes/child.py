@@ -4,8 +4,6 @@ It is started as a program, not by ``multiprocessing``. It does not import the u
 ``if __name__ == "__main__":``, and nothing is forked beside threads or a GPU. It uses one thread.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import select

@@ -1,7 +1,5 @@
 """A queue of jobs that a second process runs one after the other, so that training does not wait for them."""
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections import OrderedDict, deque

@@ -1,7 +1,5 @@
 """Suggests what to try next with a run, from its curve, evaluations, end and alerts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

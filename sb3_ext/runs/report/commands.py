@@ -4,8 +4,6 @@ RL Zoo saves the command line without its quotes. It also saves the arguments, w
 seed, so commands are built from these.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping

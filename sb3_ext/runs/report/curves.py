@@ -1,7 +1,5 @@
 """Parts of a report about logged metrics: the main curves as text, the losses side by side, and all numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -3,8 +3,6 @@
 The figures don't use pyplot, so they need no display and leave the user's own figures alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writes the report of a run from the files in its folder, at the end of training or later."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Parts of a report about the score: in training, in evaluations, compared with the threshold, and per step."""
 
-from __future__ import annotations
-
 import math
 
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency

@@ -3,8 +3,6 @@
 Each part returns lines of Markdown. If a file is missing, the part says so.
 """
 
-from __future__ import annotations
-
 import yaml
 
 from sb3_ext.runs.agents.checkpoint import best_video
