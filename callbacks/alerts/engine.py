@@ -69,16 +69,7 @@ class Alert:
 
 @dataclass
 class RuleCounts:
-    """
-    How often a rule fired.
-
-    :param checked: rows in which it was checked
-    :param fired: rows in which it fired
-    :param first_step: timesteps when it first fired
-    :param last_step: timesteps when it last fired
-    :param metric: where it was last shown
-    :param advice: last advice
-    """
+    """How often a rule fired."""
 
     checked: int = 0
     fired: int = 0

@@ -45,13 +45,7 @@ def is_finite(array: np.ndarray) -> bool:
 
 
 class NonFinite(NamedTuple):
-    """
-    Something that is not finite.
-
-    :param what: in words
-    :param metric: where it is shown
-    :param advice: default: the rule's
-    """
+    """Something that is not finite."""
 
     what: str
     metric: str = "train/loss"  # parameters have no metric

@@ -43,15 +43,7 @@ class RuleNumbers(Options):
 
 
 class AddedRule(RuleNumbers):
-    """
-    A rule of the user, which fires when a metric is beyond a limit.
-
-    :param metric: name of the metric
-    :param above: fires when it is above this
-    :param below: fires when it is below this
-    :param advice: what to tune then
-    :param severity: how bad it is
-    """
+    """A rule of the user, which fires when a metric is beyond a limit."""
 
     model_config = ConfigDict(extra="forbid")
 

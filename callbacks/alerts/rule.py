@@ -27,13 +27,7 @@ COMMON_NUMBERS: Mapping[str, float] = {
 
 
 class Finding(NamedTuple):
-    """
-    What a rule with several metrics found.
-
-    :param metric: where
-    :param text: what
-    :param advice: default: the rule's
-    """
+    """What a rule with several metrics found."""
 
     metric: str
     text: str
@@ -46,12 +40,7 @@ Check = Callable[[RuleContext, SimpleNamespace], bool | Finding | None]
 
 @dataclass(frozen=True)
 class Variant:
-    """
-    What differs for an algorithm.
-
-    :param advice: default: the rule's
-    :param numbers: those that differ
-    """
+    """What differs for an algorithm."""
 
     advice: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)

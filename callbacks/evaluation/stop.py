@@ -81,7 +81,6 @@ class StopCondition:
             )
 
     def see_step(self, training: Mapping[str, Any]) -> None:
-        """:param training: local variables of the rollout"""
         dones = training.get("dones")
         if dones is None or not dones.any():
             return

@@ -93,7 +93,6 @@ class EvaluationWorker:
 
     def collect(self, timeout: float | None = None) -> tuple[AgentSnapshot, Scores]:
         """
-        :param timeout: seconds to wait; ``None`` for ever
         :return: the snapshot that was evaluated, and its scores
         :raises TimeoutError: when they are not there by then
         """

@@ -55,12 +55,7 @@ def whole_rollout(buffer: RolloutBuffer) -> RecentData | None:
 
 
 def recent_transitions(buffer: ReplayBuffer, n_steps: int, vec_normalize: VecNormalize | None) -> RecentData | None:
-    """The latest transitions in a replay buffer; ``None`` if it is empty.
-
-    :param buffer: has raw observations
-    :param n_steps: maximum number of vectorised steps
-    :param vec_normalize: normalises the observations
-    """
+    """The latest transitions in a replay buffer; ``None`` if it is empty."""
     parts: Any = buffer.observations
     arrays = list(parts.values()) if isinstance(parts, dict) else [parts]
     bytes_a_step = sum(array.nbytes // len(array) for array in arrays)

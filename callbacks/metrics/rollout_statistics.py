@@ -58,25 +58,17 @@ class RecentRewards:
 
 
 class _Part(NamedTuple):
-    """
-    :param key: of a Dict observation, or ``None``
-    :param width: how many numbers it has
-    :param scale: factor that the policy applies
-    """
-
     key: str | None
     width: int
     scale: float
 
 
 class ObservationStatistics:
-    """Statistics of the numbers in observations.
+    """
+    Statistics of the numbers in observations.
 
     The policy sees Discrete observations as one-hot vectors, whose mean says nothing, so they are left out. If there
     are no others, there is only the histogram.
-
-    :param space: the observation space
-    :param normalize_images: the policy divides images by 255
     """
 
     def __init__(self, space: spaces.Space, normalize_images: bool) -> None:

@@ -14,12 +14,6 @@ AlertMetric = Callable[[str], str | None]
 
 
 class Cell(NamedTuple):
-    """
-    :param value: the latest
-    :param previous: the one before, if any
-    :param age: rows since then
-    """
-
     value: float | str
     previous: float | str | None = None
     age: int = 0

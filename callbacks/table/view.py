@@ -36,13 +36,7 @@ _ASCII = {"▲": "^", "▼": "v", "─": "-", "⚠": "!", "…": "."}
 
 
 class Widths(NamedTuple):
-    """
-    The parts of a column. If it is narrow, sparklines go first, then units, then names shrink.
-
-    :param name: of the metric
-    :param unit: 0 for none
-    :param sparkline: 0 for none
-    """
+    """The parts of a column. If it is narrow, sparklines go first, then units, then names shrink."""
 
     name: int
     unit: int
@@ -64,14 +58,6 @@ class Widths(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """
-    :param steps: timesteps so far
-    :param total: timesteps at the end
-    :param episodes: ended so far
-    :param steps_a_second: since the start of training
-    :param seconds_left: ``None`` if not known yet
-    """
-
     steps: int
     total: int
     episodes: int

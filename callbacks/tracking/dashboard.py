@@ -74,12 +74,6 @@ class Section:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """
-    :param title: name in the list of views
-    :param x: metric on most x axes
-    :param sections: in display order
-    """
-
     title: str
     x: str
     sections: tuple[Section, ...]
@@ -125,8 +119,6 @@ def make_workspace(layout: Dashboard, run: Run) -> bool:
     """
     Save a layout as a view of the run's project, if ``wandb-workspaces`` is installed and the run is online. An
     existing view is left alone, because people may have changed it.
-
-    :return: whether a view was created
     """
     if run.offline or run.disabled or not run.project_url:
         return False

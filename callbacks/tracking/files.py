@@ -27,14 +27,7 @@ _UPLOAD_EVERY = 600.0
 
 
 class RunFiles:
-    """
-    Finds what is new in a run folder.
-
-    :param folder: the run folder
-    :param run: an open run
-    :param writer: writes to it
-    :param started: ``time.time()`` at the start of training
-    """
+    """Finds what is new in a run folder."""
 
     def __init__(self, folder: Path, run: Run, writer: WandbWriter, started: float) -> None:
         self.folder = folder

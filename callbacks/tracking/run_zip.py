@@ -137,9 +137,6 @@ def unpack_run(
     zipped: str | os.PathLike[str], log_folder: str | os.PathLike[str] = "logs", max_mb: float = 2000
 ) -> Path:
     """
-    :param zipped: a zip of a run folder
-    :param log_folder: RL Zoo's log folder
-    :param max_mb: maximum size after unpacking
     :return: the run folder; if another run has its name, it gets the next free number
     :raises ValueError: if the zip was not made by :func:`zip_run`; nothing is written
     """

@@ -24,18 +24,12 @@ __all__ = ["EnvSpaces", "find_spaces", "short"]
 
 
 class EnvSpaces(NamedTuple):
-    """:param problem: why there are no spaces"""
-
     observation: str = ""
     action: str = ""
     problem: str = ""
 
 
 def find_spaces(env_ids: Sequence[str], packages: Sequence[str] = (), seconds: float = 30.0) -> Iterator[EnvSpaces]:
-    """
-    :param packages: to import first
-    :param seconds: time limit for each environment
-    """
     # A fork has our modules already
     context: Any = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
     waiting = list(env_ids)

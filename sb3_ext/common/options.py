@@ -112,11 +112,7 @@ def read_switch(cls: type[O], raw: Any, where: str) -> O | None:
 
 
 def read_keywords(cls: type[O], options: O | None, keywords: Mapping[str, Any], owner: object) -> O:
-    """
-    The options of a callback, which takes either the model or its fields as keywords.
-
-    :param owner: the callback, for errors
-    """
+    """The options of a callback, which takes either the model or its fields as keywords."""
     name = type(owner).__name__
     if options is not None and keywords:
         raise TypeError(f"{name}: give either options or {', '.join(keywords)}, not both.")

@@ -47,10 +47,6 @@ class PolicyOutput(NamedTuple):
 
 
 def evaluate_batch(policy: Any, batch: RolloutBufferSamples, *args: Any, **kwargs: Any) -> PolicyOutput:
-    """
-    :param args: further arguments of the policy's ``evaluate_actions``
-    :param kwargs: further keyword arguments
-    """
     actions = batch.actions.float()  # RecurrentPPO's buffer leaves MultiBinary actions as int8, which fails
     if isinstance(policy.action_space, spaces.Discrete):
         actions = actions.long().flatten()

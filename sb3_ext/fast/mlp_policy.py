@@ -136,7 +136,6 @@ class FastMlpPolicy(FastPolicy):
     def split(self, observations: np.ndarray) -> tuple[FlatAdam, AdamPart, CriticProcess]:
         """
         :return: the optimizer, its part that steps the actor's parameters, and the process that updates the critic
-        :raises CriticProcessFailed: when the process does not work
         """
         assert self._adam is not None
         if self._critic_process is None or not self._critic_process.fits(observations):

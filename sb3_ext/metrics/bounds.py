@@ -29,11 +29,7 @@ _found: WeakKeyDictionary[BaseAlgorithm, tuple[VecEnv | None, dict[str, Range]]]
 
 
 def hard_bounds(name: str, model: BaseAlgorithm) -> Range:
-    """
-    :param name: of a metric
-    :param model: that is training
-    :return: what the metric can't be below and above; infinite where nothing is known
-    """
+    """:return: what the metric can't be below and above; infinite where nothing is known"""
     low, high = describe(name).bounds
     return (
         _inferred(low, model)[0] if isinstance(low, str) else -math.inf if low is None else float(low),
@@ -42,11 +38,7 @@ def hard_bounds(name: str, model: BaseAlgorithm) -> Range:
 
 
 def remember_bounds(model: BaseAlgorithm) -> None:
-    """
-    Ask the environments what they know of bounds, for a time when they are closed.
-
-    :param model: with its training environments
-    """
+    """Ask the environments what they know of bounds, for a time when they are closed."""
     for bound in _INFER:
         _inferred(bound, model)
 

@@ -111,11 +111,7 @@ class BoundedCurve:
 
 
 class CurveStore:
-    """
-    A curve for each metric.
-
-    :param max_points: of each curve
-    """
+    """A curve for each metric."""
 
     def __init__(self, max_points: int = 512) -> None:
         self._max_points = max_points

@@ -24,11 +24,7 @@ def limit_of_epoch(value: float | None, scope: str, rollback: bool, is_last: boo
 
 
 class KLGuard:
-    """
-    Checks the KL divergences of one update, and undoes the steps that exceed the limit where it says so.
-
-    :param back_up: copies the policy and its optimizer
-    """
+    """Checks the KL divergences of one update, and undoes the steps that exceed the limit where it says so."""
 
     def __init__(self, back_up: Callable[[], Backup]) -> None:
         self._back_up = back_up

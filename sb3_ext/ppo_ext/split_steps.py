@@ -92,12 +92,7 @@ class SplitUpdate(NumpyUpdate):
 
 
 class TimedUpdate:
-    """
-    Measures the time of an update.
-
-    :param choice: is told the seconds per minibatch
-    :param option: which option the update is
-    """
+    """Measures the time of an update."""
 
     def __init__(self, update: UpdateBackend, choice: AdaptiveChoice, option: int) -> None:
         self._update, self._choice, self._option = update, choice, option

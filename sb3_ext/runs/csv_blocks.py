@@ -28,12 +28,6 @@ class Column(NamedTuple):
 
 
 class Block(NamedTuple):
-    """
-    :param n_rows: rows that could be read
-    :param n_broken: lines that could not
-    :param columns: by name
-    """
-
     n_rows: int
     n_broken: int
     columns: Mapping[str, Column]

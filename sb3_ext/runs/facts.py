@@ -92,10 +92,7 @@ class RunFacts:
 
 
 def algorithm_name(model: BaseAlgorithm) -> str:
-    """
-    :param model: such as a ``PPOExt``
-    :return: its name in RL Zoo's way, such as ``ppo_ext``
-    """
+    """:return: its name in RL Zoo's way, such as ``ppo_ext``"""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(model).__name__).lower()
 
 
@@ -113,10 +110,7 @@ def _describe(model: BaseAlgorithm) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """
-    :param value: of a hyperparameter
-    :return: the same in numbers, texts, lists and dicts
-    """
+    """:return: the same in numbers, texts, lists and dicts"""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, np.generic):

@@ -36,8 +36,6 @@ class Progress:
     """
     Metrics of the latest training in a file. Another training in the same folder appends to it, and its clock and steps
     start again.
-
-    :param file: name of the file
     """
 
     def __init__(self, file: str) -> None:

@@ -49,15 +49,7 @@ _NUMBERED = re.compile(r"(?P<env>.+)_(?P<number>\d+)")
 
 
 class EvaluationResult(NamedTuple):
-    """
-    Scores of an evaluation; ``None`` where the files don't say.
-
-    :param step: timesteps of the evaluated agent
-    :param mean: mean score of the episodes
-    :param std: standard deviation over the episodes
-    :param n_episodes: number of episodes
-    :param mean_length: mean number of steps
-    """
+    """Scores of an evaluation; ``None`` where the files don't say."""
 
     step: int
     mean: float
@@ -217,10 +209,7 @@ class RunRecord:
 
 
 def read_record(folder: str | os.PathLike[str]) -> RunRecord:
-    """
-    :param folder: a run folder
-    :raises ValueError: when it is not one; the message names the nearest one
-    """
+    """:raises ValueError: when it is not one; the message names the nearest one"""
     path = Path(folder)
     _check_is_run(path)
     problems: list[str] = []

@@ -172,10 +172,9 @@ class AppendedCSV(CSVOutputFormat):
 
 
 def add_log_files(logger: Logger, folder: str | Path) -> list[KVWriter]:
-    """Also write the rows of a training to ``progress.csv`` and ``progress.json``, after those already there.
+    """
+    Also write the rows of a training to ``progress.csv`` and ``progress.json``, after those already there.
 
-    :param logger: of the training
-    :param folder: the run folder
     :return: the formats that were added; not those that the logger already had
     """
     Path(folder).mkdir(parents=True, exist_ok=True)

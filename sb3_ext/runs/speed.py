@@ -14,13 +14,7 @@ __all__ = ["Speed", "measure"]
 
 
 class Speed(NamedTuple):
-    """
-    Seconds per step of one environment.
-
-    :param env: in the environments
-    :param inference: choosing actions and storing the rollout
-    :param update: learning from it
-    """
+    """Seconds per step of one environment."""
 
     env: float
     inference: float

@@ -26,8 +26,6 @@ class StepEvent(NamedTuple):
 
 
 class EnvSlice:
-    """:param first: index of the slice's first environment"""
-
     def __init__(self, first: int) -> None:
         self.first = first
         #: Index of the current environment, to name it if it fails
@@ -91,11 +89,7 @@ class EnvSlice:
         return infos
 
     def call(self, name: str, indices: Iterable[int], *args: Any) -> list[Any]:
-        """
-        :param name: a key of ``_CALLS``
-        :param indices: among all environments
-        :return: results in the order of the indices
-        """
+        """:return: results in the order of the indices"""
         results = []
         for self.active in indices:
             results.append(_CALLS[name](self.envs[self.active - self.first], *args))

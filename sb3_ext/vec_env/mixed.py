@@ -86,11 +86,7 @@ def read_members(raw: Any) -> tuple[Member, ...]:
 
 
 class MemberEnv(gym.Wrapper, Recorded):
-    """
-    Reports the score and the length of each episode under the member's name.
-
-    :param env: an environment with a Monitor
-    """
+    """Reports the score and the length of each episode under the member's name."""
 
     def __init__(self, env: gym.Env, name: str) -> None:
         super().__init__(env)

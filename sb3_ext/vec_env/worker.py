@@ -52,11 +52,7 @@ class _RemoteTraceback(Exception):
 
 
 class RemoteError:
-    """
-    An exception on its way from a worker to the main process.
-
-    :param index: of the environment that raised it
-    """
+    """An exception on its way from a worker to the main process."""
 
     def __init__(self, error: BaseException, index: int) -> None:
         self.text = f"Environment {index}, in a worker process:\n{traceback.format_exc()}"
@@ -116,7 +112,6 @@ class Worker:
         self._send(_STEP if actions is None else _dumps(("step", (actions,))))
 
     def send(self, command: str, *args: Any) -> None:
-        """:param command: name of a method of ``EnvSlice``"""
         self._send(cloudpickle.dumps((command, args)))
 
     def _send(self, message: bytes) -> None:
@@ -126,10 +121,7 @@ class Worker:
             pass  # the process has died, and ``receive`` will say so
 
     def receive(self) -> Any:
-        """
-        :return: the reply: a result, ``None`` for an empty one, or a ``RemoteError``
-        :raises WorkerDied: if the process has ended
-        """
+        """:return: the reply: a result, ``None`` for an empty one, or a ``RemoteError``"""
         try:
             self._watch()
             message = self._reader.recv_bytes()

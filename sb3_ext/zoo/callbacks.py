@@ -16,12 +16,6 @@ __all__ = ["build_callbacks", "masked"]
 
 
 def build_callbacks(stock: list[BaseCallback], options: ExtOptions, verbose: int) -> list[BaseCallback]:
-    """
-    :param stock: RL Zoo's callbacks
-    :param options: what the ``ext:`` key asks for
-    :param verbose: as on the command line
-    :return: the callbacks of the training
-    """
     callbacks: list[BaseCallback] = []
     for callback in stock:
         if isinstance(callback, EvalCallback) and options.evaluation is not None:
@@ -35,10 +29,7 @@ def build_callbacks(stock: list[BaseCallback], options: ExtOptions, verbose: int
 
 
 def masked(callback: BaseCallback) -> BaseCallback:
-    """
-    :param callback: one of RL Zoo's callbacks
-    :return: what evaluates with action masks in its place, if it evaluates
-    """
+    """:return: what evaluates with action masks in its place, if it evaluates"""
     if not isinstance(callback, EvalCallback):
         return callback
     return MaskableEvalCallback(

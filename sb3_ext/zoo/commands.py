@@ -49,11 +49,7 @@ def patch_child_commands() -> None:
 
 
 def suggest_algorithm(argv: Sequence[str]) -> None:
-    """
-    RL Zoo answers an unknown ``--algo`` with the list of all algorithms. Say which one was probably meant.
-
-    :param argv: the command line of this interpreter
-    """
+    """RL Zoo answers an unknown ``--algo`` with the list of all algorithms. Say which one was probably meant."""
     from rl_zoo3.utils import ALGOS
 
     given = _algo_of_command(argv)
@@ -66,8 +62,6 @@ def patch_excepthook(argv: Sequence[str]) -> None:
     """
     RL Zoo's commands answer a missing file, run or W&B login with a traceback. With our algorithms they end with a
     message and exit code 2.
-
-    :param argv: the command line of this interpreter
     """
     show_traceback = sys.excepthook
     if _algo_of_command(argv) not in ALGORITHMS or hasattr(show_traceback, "__wrapped__"):

@@ -18,10 +18,7 @@ __all__ = ["env_factory"]
 
 
 def env_factory(manager: ExperimentManager, n_envs: int = 1) -> Callable[..., VecEnv]:
-    """
-    :param manager: its hyperparameters are read
-    :return: makes environments as for evaluation; takes a ``render_mode``. cloudpickle can send it
-    """
+    """:return: makes environments as for evaluation; takes a ``render_mode``. cloudpickle can send it"""
     detached = copy.copy(manager)
     # Without what belongs to this process
     detached.callbacks = []

@@ -12,7 +12,6 @@ def claim_folder(wanted: str, log_path: str, env_name: str) -> str:
     """
     Make a new folder. RL Zoo chooses its number long before it makes it, and would share an existing one.
 
-    :param wanted: RL Zoo's choice
     :return: that folder, or one with a higher number if another training has it
     """
     os.makedirs(log_path, exist_ok=True)

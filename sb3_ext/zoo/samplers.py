@@ -76,12 +76,7 @@ def convert_reinforce_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
 def read_trial(
     load: Callable[..., dict[str, Any]], algo: str, storage: str, study_name: str, trial_id: int | None, convert: bool
 ) -> dict[str, Any]:
-    """
-    The parameters of a trial, with errors that say what is missing.
-
-    :param load: RL Zoo's ``ExperimentManager.load_trial``
-    :param convert: return hyperparameters instead
-    """
+    """The parameters of a trial, with errors that say what is missing."""
     where = f"study {study_name!r} in {mask_passwords(storage)}"
     try:
         params = load(storage, study_name, trial_id, convert=False)

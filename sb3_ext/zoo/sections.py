@@ -25,10 +25,7 @@ __all__ = ["check_section", "file_with_section", "files_in_utf8"]
 
 
 def file_with_section(config: str, algo: str, env_id: str, is_atari: bool) -> str:
-    """
-    :param config: the hyperparameter file asked for
-    :return: that file, or RL Zoo's for the stock algorithm if our own file has no section for the environment
-    """
+    """:return: that file, or RL Zoo's for the stock algorithm if our own file has no section for the environment"""
     if not config.endswith((".yml", ".yaml")):
         return config  # Python files and packages: their keys can be anything
     if not Path(config).is_file():

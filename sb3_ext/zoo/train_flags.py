@@ -13,7 +13,6 @@ _FLAGS = {"--eval-freq": int, "--eval-episodes": int, "--save-freq": int, "--vec
 
 def typed_flags(args: argparse.Namespace) -> dict[str, Any]:
     """
-    :param args: RL Zoo's arguments
     :return: values of the flags that were typed and that a file can set too, by the name of the argument; only
         ``track`` when the arguments are not from RL Zoo's command line
     """

@@ -22,18 +22,13 @@ __all__ = ["Choice", "Distribution", "Fixed", "LogUniform", "Normal", "Range", "
 
 
 class Range(NamedTuple):
-    """
-    The values that make sense for a parameter.
-
-    :param above: ``low`` itself is excluded
-    """
+    """The values that make sense for a parameter."""
 
     low: float = -math.inf
     high: float = math.inf
     above: bool = False
 
     def check(self, name: str, low: Any, high: Any, hint: str = "") -> None:
-        """:param hint: what to do about it"""
         for value in (low, high):
             known = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
             if not known or not (self.low < value if self.above else self.low <= value) or not value <= self.high:
@@ -106,12 +101,6 @@ class LogUniform(Uniform):
 
 @dataclass(frozen=True, repr=False)
 class Normal(Distribution):
-    """
-    :param mean: before clipping
-    :param std: before clipping
-    :param clip: bounds of the samples
-    """
-
     mean: float
     std: float
     clip: tuple[float, float] | None = None
@@ -136,11 +125,6 @@ class Normal(Distribution):
 
 @dataclass(frozen=True, repr=False)
 class Choice(Distribution):
-    """
-    :param values: numbers, strings or booleans
-    :param weights: relative probabilities; ``None`` for equal ones
-    """
-
     values: tuple[Any, ...]
     weights: tuple[float, ...] | None = None
 

@@ -29,7 +29,6 @@ class Schedule(ABC):
         """
 
     def bind(self, total: float) -> None:
-        """:param total: timesteps of the whole training"""
         self._total = max(float(total), 1.0)
 
     def __call__(self, progress_remaining: float) -> float:

@@ -53,11 +53,6 @@ _VIDEO = re.compile(r"(?P<kind>.+?)-step-(?P<step>\d+)")
 
 
 class Metric(NamedTuple):
-    """
-    :param value: value of a metric
-    :param step: timesteps at which it was measured
-    """
-
     value: float
     step: int
 
@@ -69,12 +64,7 @@ def step_name(step: int) -> str:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """
-    The files of a checkpoint, whether they exist or not.
-
-    :param folder: the run folder
-    :param name: the model's file name, without ``.zip``
-    """
+    """The files of a checkpoint, whether they exist or not."""
 
     folder: Path
     name: str
@@ -178,8 +168,6 @@ def prune(folder: Folder, keep: int) -> list[Checkpoint]:
     """
     Remove all but the latest ``keep`` checkpoints, with everything that belongs to them. The best model, the last model
     and models without a record, which others saved, stay.
-
-    :return: the removed checkpoints
     """
     ours = [checkpoint for checkpoint in find_checkpoints(folder) if checkpoint.kind == "step"]
     ours = [checkpoint for checkpoint in ours if checkpoint.record.is_file()]
@@ -208,10 +196,6 @@ class Video(NamedTuple):
 
 
 def find_videos(folder: Folder) -> list[Video]:
-    """
-    :param folder: a run folder
-    :return: its videos, by step
-    """
     videos = []
     for path in Path(folder, "videos").glob("[!.]*.mp4"):
         named = _VIDEO.match(path.stem)

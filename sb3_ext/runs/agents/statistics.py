@@ -44,8 +44,6 @@ def save_statistics(model: BaseAlgorithm, model_path: ModelPath) -> Path | None:
     """
     Save the statistics of the training environments. An existing file is replaced atomically.
 
-    :param model: the model in training
-    :param model_path: where it is saved
     :return: the file; ``None`` when the environments are not normalised
     """
     vec_normalize = model.get_vec_normalize_env()
