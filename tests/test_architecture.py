@@ -65,6 +65,20 @@ def test_imports_go_down():
     assert not up
 
 
+def test_broad_excepts_raise_again_or_say_why():
+    silent = []
+    for name, _, path in files():
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.ExceptHandler) or any(isinstance(child, ast.Raise) for child in node.body):
+                continue
+            is_broad = node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException")
+            if is_broad and "#" not in "".join(lines[node.lineno - 2 : node.body[0].lineno]):
+                silent.append(f"{name}:{node.lineno}")
+    assert silent == [], "narrow these, or say in a comment above why any error may come here"
+
+
 def test_every_package_has_a_layer():
     packages = {package for _, package, _ in files() if not package.endswith(".py")}
     assert packages <= set(LEVEL)

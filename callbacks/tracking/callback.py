@@ -190,6 +190,7 @@ class Tracking(RunCallback):
         for part in (self._log_files, self._make_dashboard, self._upload):
             try:
                 part(at_the_end)
+            # wandb raises its own errors and those of the network
             except Exception as error:
                 message = mask_passwords(f"{type(error).__name__}: {error}")
                 warnings.warn(f"Part of the run was not sent to W&B: {message}", stacklevel=2)

@@ -32,6 +32,16 @@ _NOT_HYPERPARAMETERS = ("self", "policy", "env", "tensorboard_log", "verbose", "
 _NOT_CONFIG = ("model", "started", "charts", "state", "steps", "seconds", "stop_reason", "signal", "error")
 
 
+#: Algorithms that RL Zoo does not call after their class
+_OTHER_NAMES = {
+    "CrossQ": "crossq",
+    "MaskablePPO": "ppo_mask",
+    "MaskablePPOExt": "ppo_mask_ext",
+    "RecurrentPPO": "ppo_lstm",
+    "RecurrentPPOExt": "ppo_lstm_ext",
+}
+
+
 @dataclass
 class RunFacts:
     """What was trained, and how it ended; docs/reports.md explains the fields."""
@@ -93,7 +103,9 @@ class RunFacts:
 
 def algorithm_name(model: BaseAlgorithm) -> str:
     """:return: its name in RL Zoo's way, such as ``ppo_ext``"""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(model).__name__).lower()
+    name = type(model).__name__
+    snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    return _OTHER_NAMES.get(name, snake_case)
 
 
 def _describe(model: BaseAlgorithm) -> dict[str, Any]:

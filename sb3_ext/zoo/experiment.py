@@ -169,6 +169,7 @@ class ExtExperimentManager(ExperimentManager):
             run = Run.prepare(model)  # a section may name callbacks of ours
         try:
             super().learn(model)
+        # Ctrl-C and sys.exit() end the run too
         except BaseException as error:
             if not isinstance(error, Exception) or received_signal() is None:
                 run.end(error)
