@@ -13,8 +13,7 @@ import numpy as np
 from sb3_ext.common.names import check_keywords
 from sb3_ext.wrappers.base import Recorded, report
 from sb3_ext.wrappers.randomization.attribute_path import AttributePath
-from sb3_ext.wrappers.randomization.distributions import Distribution, Range
-from sb3_ext.wrappers.randomization.parsing import parse_distribution
+from sb3_ext.wrappers.randomization.distributions import Distribution, Range, parse_distribution
 
 __all__ = ["DomainRandomization", "NamedRandomization"]
 

@@ -4,7 +4,6 @@ They use the environment's state or RAM, not the observation, so noise and other
 """
 
 import math
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -33,8 +32,6 @@ _BALL_X, _PADDLE_Y, _BALL_Y = 49, 51, 54
 #: RAM has the lower ends of paddle (16 lines) and ball (4 lines). If they are equal, the middles are this far apart
 _MIDDLES = 6
 _FIELD_HEIGHT = 160
-#: The passenger's location in the taxi
-_ABOARD = 4
 
 
 class CartPoleShaping(RewardTerms):
@@ -205,41 +202,17 @@ def _tip_height(env: Any) -> float:
 
 def steps_to_go(taxi: Any) -> np.ndarray:
     """The smallest number of actions that deliver the passenger, for each state."""
-    ways = [_ways_from(taxi, location) for location in taxi.locs]
-    steps = np.zeros(taxi.observation_space.n, int)
-    for state in range(len(steps)):
-        row, column, passenger, destination = taxi.decode(state)
-        here = row, column
-        if passenger == _ABOARD:
-            steps[state] = ways[destination][here] + 1
-        elif passenger != destination:
-            steps[state] = ways[passenger][here] + 1 + ways[destination][taxi.locs[passenger]] + 1
+    # In the rain there are several outcomes, the intended one first
+    outcomes = [[outcomes[0] for outcomes in actions.values()] for actions in taxi.P.values()]
+    after = np.array([[state for _, state, _, _ in row] for row in outcomes])
+    delivers = np.array([[ended for *_, ended in row] for row in outcomes])
+    steps = np.full(len(after), len(after))
+    while np.any(steps != (fewer := 1 + np.where(delivers, 0, steps[after]).min(axis=1))):
+        steps = fewer
+    steps[after[delivers]] = 0
     return steps
 
 
 def _distances(taxi: Any) -> list[float]:
     steps = steps_to_go(taxi)
     return (-steps / steps.max()).tolist()
-
-
-def _ways_from(taxi: Any, start: tuple[int, int]) -> dict[tuple[int, int], int]:
-    """Steps to each place, by breadth-first search."""
-    ways = {start: 0}
-    queue = deque([start])
-    while queue:
-        place = queue.popleft()
-        for neighbour in _neighbours(taxi, *place):
-            if neighbour not in ways:
-                ways[neighbour] = ways[place] + 1
-                queue.append(neighbour)
-    return ways
-
-
-def _neighbours(taxi: Any, row: int, column: int) -> list[tuple[int, int]]:
-    """Places one step away. On the map, walls are between columns, with a colon where there is none."""
-    places = [(row + 1, column), (row - 1, column)]
-    if taxi.desc[1 + row, 2 * column + 2] == b":":
-        places.append((row, column + 1))
-    if taxi.desc[1 + row, 2 * column] == b":":
-        places.append((row, column - 1))
-    return [(r, c) for r, c in places if 0 <= r <= taxi.max_row and 0 <= c <= taxi.max_col]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from sb3_ext.wrappers.randomization.distributions import Range
-from sb3_ext.wrappers.randomization.parsing import parse_distribution
+from sb3_ext.wrappers.randomization.distributions import Range, parse_distribution
 
 WRITTEN = [
     "9.8",
