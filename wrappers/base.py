@@ -53,7 +53,7 @@ class SeededWrapper(gym.Wrapper, Recorded):
             same_class = sum(type(layer) is type(self) for layer in wrappers_of(self.env))
             name = zlib.crc32(type(self).__name__.encode())
             self._random = np.random.default_rng(np.random.SeedSequence([seed, name, same_class]))
-        return self.env.reset(seed=seed, options=options)
+        return super().reset(seed=seed, options=options)
 
 
 def report(info: dict[str, Any], numbers: Mapping[str, float]) -> None:

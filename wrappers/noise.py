@@ -9,17 +9,12 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import DelayObservation
 
-from sb3_ext.common.arguments import read_flag, read_whole
+from sb3_ext.common.arguments import read_flag, read_number, read_whole
 from sb3_ext.common.names import check_choice
 from sb3_ext.wrappers.base import Recorded, SeededWrapper
-from sb3_ext.wrappers.parameters import parts_of, read_parts, read_probability, spaces_with_parts, with_zero
+from sb3_ext.wrappers.parameters import parts_of, read_parts, spaces_with_parts, with_zero
 
 __all__ = ["ActionNoise", "ObservationDelay", "ObservationDropout", "ObservationNoise", "StickyActions"]
-
-#: A number for all parts, a list with one per number of a vector, or a dict of both for a Dict
-Numbers = Any
-#: In words, for errors
-_DISTURBED_ACTIONS = "actions in a Box of floats, Discrete, MultiDiscrete or MultiBinary"
 
 
 class ActionNoise(SeededWrapper):
@@ -41,7 +36,8 @@ class ActionNoise(SeededWrapper):
         if raw is None or (std is not None and probability is not None):
             raise ValueError(f"ActionNoise needs {name}, not {other}, for actions in {space}.")
         at_most = np.inf if name == "std" else 1
-        self._amount = read_parts(name, raw, space, _has_noise, _DISTURBED_ACTIONS, at_most)[None]
+        wanted = "actions in a Box of floats, Discrete, MultiDiscrete or MultiBinary"
+        self._amount = read_parts(name, raw, space, _has_noise, wanted, at_most)[None]
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         return self.env.step(self._disturb(np.asarray(action)))
@@ -76,7 +72,9 @@ class StickyActions(SeededWrapper):
 
     def __init__(self, env: gym.Env, probability: float) -> None:
         super().__init__(env)
-        self._probability = read_probability("probability", probability)
+        self._probability = read_number("probability", probability)
+        if not 0 <= self._probability <= 1:
+            raise ValueError(f"probability={probability!r} must be a probability, between 0 and 1.")
         self._previous: Any = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -91,7 +89,7 @@ class StickyActions(SeededWrapper):
         return self.env.step(deepcopy(self._previous))
 
 
-class ObservationNoise(SeededWrapper):
+class ObservationNoise(SeededWrapper, gym.ObservationWrapper):
     """
     Adds Gaussian noise to observations.
 
@@ -101,7 +99,7 @@ class ObservationNoise(SeededWrapper):
     :param clip: keep observations within the bounds of their space; otherwise noisy parts become unbounded
     """
 
-    def __init__(self, env: gym.Env, std: Numbers, clip: bool = True) -> None:
+    def __init__(self, env: gym.Env, std: Any, clip: bool = True) -> None:
         super().__init__(env)
         self._clip = read_flag("clip", clip)
         self._std = read_parts("std", std, env.observation_space, _is_float_box, "Boxes of floats")
@@ -110,13 +108,8 @@ class ObservationNoise(SeededWrapper):
             self._spaces = {key: _without_bounds(self._spaces[key], numbers) for key, numbers in self._std.items()}
             self.observation_space = spaces_with_parts(env.observation_space, self._spaces)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        observation, info = super().reset(seed=seed, options=options)
-        return _change_parts(observation, self._std, self._add_noise), info
-
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return _change_parts(observation, self._std, self._add_noise), reward, terminated, truncated, info
+    def observation(self, observation: Any) -> Any:
+        return _change_parts(observation, self._std, self._add_noise)
 
     def _add_noise(self, key: str | None, value: np.ndarray) -> np.ndarray:
         noisy = value + self._std[key] * self._random.standard_normal(value.shape)
@@ -126,7 +119,7 @@ class ObservationNoise(SeededWrapper):
         return np.clip(noisy, space.low, space.high) if self._clip else noisy  # type: ignore[attr-defined]
 
 
-class ObservationDropout(SeededWrapper):
+class ObservationDropout(SeededWrapper, gym.ObservationWrapper):
     """
     Hides parts of observations at random: single numbers of a vector, or a discrete observation as a whole.
 
@@ -137,7 +130,7 @@ class ObservationDropout(SeededWrapper):
         is complete then
     """
 
-    def __init__(self, env: gym.Env, probability: Numbers, fill: str = "zero") -> None:
+    def __init__(self, env: gym.Env, probability: Any, fill: str = "zero") -> None:
         super().__init__(env)
         check_choice("fill", fill, ("zero", "last"))
         # In a Discrete space 0 is a state like any other: a wrong one rather than a hidden one
@@ -157,12 +150,10 @@ class ObservationDropout(SeededWrapper):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._seen = {}
-        observation, info = super().reset(seed=seed, options=options)
-        return _change_parts(observation, self._probability, self._drop), info
+        return super().reset(seed=seed, options=options)
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return _change_parts(observation, self._probability, self._drop), reward, terminated, truncated, info
+    def observation(self, observation: Any) -> Any:
+        return _change_parts(observation, self._probability, self._drop)
 
     def _drop(self, key: str | None, value: Any) -> Any:
         value = np.asarray(value)
@@ -191,9 +182,7 @@ class ObservationDelay(DelayObservation, Recorded):
 
 
 def _has_noise(space: spaces.Space) -> bool:
-    if isinstance(space, spaces.Box):
-        return bool(np.issubdtype(space.dtype, np.floating))
-    return isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
+    return _is_float_box(space) or isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
 
 
 def _is_float_box(space: spaces.Space) -> bool:

@@ -1,39 +1,14 @@
 """How wrappers read the arguments that a YAML file gives them."""
 
-import functools
-import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from sb3_ext.common.arguments import read_number
-from sb3_ext.common.names import check_keywords, nearest
+from sb3_ext.common.names import nearest
 
-__all__ = ["checked_keywords", "parts_of", "read_parts", "read_probability", "spaces_with_parts", "with_zero"]
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def checked_keywords(function: Function) -> Function:
-    """An unknown keyword gets an error with the nearest name."""
-    owner = function.__qualname__.removesuffix(".__init__")
-    known = list(inspect.signature(function).parameters)
-
-    @functools.wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        check_keywords(owner, kwargs, known)
-        return function(*args, **kwargs)
-
-    return checked  # type: ignore[return-value]
-
-
-def read_probability(option: str, raw: Any) -> float:
-    number = read_number(option, raw)
-    if not 0 <= number <= 1:
-        raise ValueError(f"{option}={raw!r} must be a probability, between 0 and 1.")
-    return number
+__all__ = ["parts_of", "read_parts", "spaces_with_parts", "with_zero"]
 
 
 def parts_of(space: spaces.Space) -> dict[str | None, spaces.Space]:

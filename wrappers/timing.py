@@ -7,8 +7,8 @@ import gymnasium as gym
 from stable_baselines3.common.atari_wrappers import MaxAndSkipEnv
 
 from sb3_ext.common.arguments import read_whole
+from sb3_ext.common.names import checked_keywords
 from sb3_ext.wrappers.base import SeededWrapper, insert_below_monitor, wrappers_of
-from sb3_ext.wrappers.parameters import checked_keywords
 
 __all__ = ["FrameSkip", "time_limit"]
 

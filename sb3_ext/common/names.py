@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 __all__ = ["arguments_of", "check_choice", "check_keywords", "checked_keywords", "nearest"]
 
-Init = TypeVar("Init", bound=Callable[..., None])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -34,20 +34,22 @@ def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -
             raise TypeError(f"{owner} has no parameter {name!r}: {nearest(name, public)}")
 
 
-def checked_keywords(init: Init) -> Init:
+def checked_keywords(function: Function) -> Function:
     """
-    Decorate a constructor so that the error for an unknown keyword suggests the nearest parameter, also one of a
-    subclass that passes its ``**kwargs`` on. Static tools and ``inspect.signature`` see the constructor as it is.
+    Decorate a function or a constructor so that the error for an unknown keyword suggests the nearest parameter, also
+    one of a subclass that passes its ``**kwargs`` on. Static tools and ``inspect.signature`` see it as it is.
     """
-    known = inspect.signature(init).parameters
+    own = list(inspect.signature(function).parameters)
 
-    @functools.wraps(init)
-    def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
-        of_subclass = inspect.signature(type(self).__init__).parameters
-        check_keywords(type(self).__name__, kwargs, [*known, *of_subclass])
-        init(self, *args, **kwargs)
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        owner, known = function.__name__, own
+        if owner == "__init__":
+            owner, known = type(args[0]).__name__, [*own, *inspect.signature(type(args[0]).__init__).parameters]
+        check_keywords(owner, kwargs, known)
+        return function(*args, **kwargs)
 
-    return checked_init  # type: ignore[return-value]
+    return checked  # type: ignore[return-value]
 
 
 def arguments_of(init: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:

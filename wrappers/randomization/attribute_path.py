@@ -1,12 +1,13 @@
 """A number somewhere inside an environment, named by its path: ``unwrapped.model.opt.gravity.2``."""
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from sb3_ext.common.names import nearest
+from sb3_ext.wrappers.base import wrappers_of
 
 __all__ = ["AttributePath"]
 
@@ -68,7 +69,7 @@ class AttributePath:
 
     def _holder(self, env: gym.Env) -> Any:
         """What has the last part of the path."""
-        layers = list(_layers(env))
+        layers = [*wrappers_of(env), env.unwrapped]
         holder: Any = next((layer for layer in layers if hasattr(layer, self._parts[0])), None)
         if holder is None:
             known = {name for layer in layers for name in _names(layer, self._parts[0])}
@@ -96,13 +97,6 @@ class AttributePath:
             f"{self.path!r}: {owner} ({type(holder).__name__}) has no {part!r}"
             + (f": {nearest(part, known)}" if known else ".")
         )
-
-
-def _layers(env: gym.Env) -> Iterator[gym.Env]:
-    while isinstance(env, gym.Wrapper):
-        yield env
-        env = env.env
-    yield env
 
 
 def _is_list(value: Any) -> bool:

@@ -173,17 +173,15 @@ class NamedRandomization(DomainRandomization):
         return any(f"{base.__module__}:{base.__name__}" in cls.made_for for base in type(env.unwrapped).__mro__)
 
     def _find(self, name: str) -> Range:
-        known = [other for other in self.ranges if self._has(other)]
-        check_keywords(f"{type(self).__name__} of {type(self.unwrapped).__name__}", [name], known)
         if name not in self._originals:
+            known = [other for other in self.ranges if self._read(other) is not None]
+            check_keywords(f"{type(self).__name__} of {type(self.unwrapped).__name__}", [name], known)
             self._originals[name] = self._read(name)
         return self.ranges[name]
 
-    def _has(self, name: str) -> bool:
-        return hasattr(self.unwrapped, name)
-
-    def _read(self, name: str) -> float:
-        return float(getattr(self.unwrapped, name))
+    def _read(self, name: str) -> float | None:
+        """``None`` if the environment has no such parameter."""
+        return getattr(self.unwrapped, name, None)
 
     def _write(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():

@@ -33,9 +33,6 @@ class LunarLanderRandomization(NamedRandomization):
     - ``main_engine_power`` (13) and ``side_engine_power`` (0.6)
     - ``initial_x`` (0): where the lander starts, from -0.9 to 0.9; the pad is at 0, the borders are at -1 and 1
     - ``initial_force`` (1000): the largest random push at the start, in each direction
-
-    :param env: the environment
-    :param parameters: a distribution for each
     """
 
     made_for = ("gymnasium.envs.box2d.lunar_lander:LunarLander",)
@@ -66,10 +63,7 @@ class LunarLanderRandomization(NamedRandomization):
             raise ValueError("initial_x changes the lander's observation: put this wrapper first in env_wrapper.")
         return allowed
 
-    def _has(self, name: str) -> bool:
-        return True
-
-    def _read(self, name: str) -> float:
+    def _read(self, name: str) -> float | None:
         from gymnasium.envs.box2d import lunar_lander
 
         if name in self._CONSTANTS:
@@ -127,9 +121,6 @@ class CartPoleRandomization(NamedRandomization):
     - ``gravity`` (9.8), ``masscart`` (1), ``masspole`` (0.1), ``length`` (0.5, half of the pole's), ``force_mag`` (10)
     - ``tau`` (0.02), the seconds of a step
     - ``friction`` (0), a force on the cart against its velocity, in N for each m/s
-
-    :param env: the environment
-    :param parameters: a distribution for each
     """
 
     made_for = ("gymnasium.envs.classic_control.cartpole:CartPoleEnv",)
@@ -143,10 +134,7 @@ class CartPoleRandomization(NamedRandomization):
         "friction": Range(0.0),
     }
 
-    def _has(self, name: str) -> bool:
-        return True
-
-    def _read(self, name: str) -> float:
+    def _read(self, name: str) -> float | None:
         return 0.0 if name == "friction" else super()._read(name)
 
     def _write(self, values: Mapping[str, Any]) -> None:
@@ -176,9 +164,6 @@ class PendulumRandomization(NamedRandomization):
     - ``g`` (10), gravity; ``m`` (1), the mass; ``l`` (1), the length
     - ``max_torque`` (2) and ``max_speed`` (8), which can only be lowered, because of the spaces
     - ``dt`` (0.05), the seconds of a step
-
-    :param env: the environment
-    :param parameters: a distribution for each
     """
 
     made_for = ("gymnasium.envs.classic_control.pendulum:PendulumEnv",)
@@ -200,9 +185,6 @@ class MountainCarRandomization(NamedRandomization):
     - ``power`` (0.0015), of MountainCarContinuous
     - ``goal_position`` (0.5; continuous 0.45), from -0.4 to 0.6, and ``goal_velocity`` (0), at most 0.07
     - ``max_speed`` (0.07), which can only be lowered
-
-    :param env: the environment
-    :param parameters: a distribution for each
     """
 
     made_for = (

@@ -5,6 +5,7 @@ They use the environment's state or RAM, not the observation, so noise and other
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -154,22 +155,28 @@ class PongShaping(RewardTerms):
         return env.ale.getRAM()
 
 
-class TaxiShaping(RewardTerms):
+class _TaxiDistance(gym.Wrapper):
+    @cached_property
+    def _distances(self) -> list[float]:
+        steps = steps_to_go(self.unwrapped)
+        return (-steps / steps.max()).tolist()
+
+    def _distance(self) -> float:
+        env: Any = self.unwrapped
+        return self._distances[env.s]
+
+
+class TaxiShaping(_TaxiDistance, RewardTerms):
     """The term ``distance`` for Taxi: minus the remaining steps, as a share of the longest way."""
 
     default_terms: ClassVar[Mapping[str, float]] = {"distance": 1.0}
     made_for = (TaxiEnv,)
 
-    def __init__(self, env: gym.Env, terms: Mapping[str, float] | None = None) -> None:
-        super().__init__(env, terms)
-        self._distances = _distances(self.unwrapped)
-
     def term_distance(self, step: Step) -> float:
-        env: Any = self.unwrapped
-        return self._distances[env.s]
+        return self._distance()
 
 
-class TaxiPotential(PotentialShaping):
+class TaxiPotential(_TaxiDistance, PotentialShaping):
     """
     The term of :class:`TaxiShaping` as a potential. With the default weight, a step in the right direction earns about
     as much as a step costs.
@@ -178,13 +185,8 @@ class TaxiPotential(PotentialShaping):
     default_terms: ClassVar[Mapping[str, float]] = {"distance": 20.0}
     made_for = (TaxiEnv,)
 
-    def __init__(self, env: gym.Env, terms: Mapping[str, float] | None = None, gamma: float | None = None) -> None:
-        super().__init__(env, terms, gamma)
-        self._distances = _distances(self.unwrapped)
-
     def potential_distance(self, observation: Any, info: dict[str, Any]) -> float:
-        env: Any = self.unwrapped
-        return self._distances[env.s]
+        return self._distance()
 
 
 def _car_height(env: Any) -> float:
@@ -211,8 +213,3 @@ def steps_to_go(taxi: Any) -> np.ndarray:
         steps = fewer
     steps[after[delivers]] = 0
     return steps
-
-
-def _distances(taxi: Any) -> list[float]:
-    steps = steps_to_go(taxi)
-    return (-steps / steps.max()).tolist()
