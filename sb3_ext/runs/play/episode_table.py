@@ -74,9 +74,10 @@ class EpisodeTable:
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str]) -> EpisodeTable:
         """:return: what :meth:`to_csv` wrote"""
-        with open(path, newline="", encoding="utf-8") as file:
-            names, *rows = csv.reader(file)
-        return cls({name: _typed([row[index] for row in rows]) for index, name in enumerate(names)})
+        import pandas as pd  # type: ignore[import-untyped]  # takes half a second
+
+        frame = pd.read_csv(path, keep_default_na=False, na_values=["nan"], float_precision="round_trip")
+        return cls({name: np.array(frame[name].tolist()) for name in frame})
 
 
 def play_episode(
@@ -110,7 +111,10 @@ class _Episode:
         self._model = model
         self._vec_env = vec_env
         self._probe = PolicyProbe(model, vec_env.num_envs, deterministic)
-        self._row_builder = _RowBuilder(vec_env, model)
+        self._vec_normalize = unwrap_vec_normalize(vec_env)
+        is_maskable = isinstance(model.policy, MaskableActorCriticPolicy)
+        self._has_masks = is_maskable and is_masking_supported(vec_env)
+        self._labels = _action_labels(vec_env)
         self._monitored = vec_env.env_is_wrapped(Monitor, indices=0)[0]
         self._observations = vec_env.reset()
         self._raw_rewards = _RawRewards(vec_env)
@@ -120,12 +124,9 @@ class _Episode:
 
     def step(self) -> bool:
         """:return: whether it was the last step"""
-        details = self._probe.act(self._observations, self._row_builder.masks())
-        row = {
-            "step": len(self._rows),
-            **self._row_builder.observation(self._observations),
-            **self._row_builder.action(details),
-        }
+        masks = get_action_masks(self._vec_env) if self._has_masks else None
+        details = self._probe.act(self._observations, masks)
+        row = {"step": len(self._rows), **self._observation_columns(), **self._action_columns(details)}
         self._observations, rewards, dones, infos = self._vec_env.step(details.actions)
         done, info = bool(dones[0]), infos[0]
         truncated = done and bool(info.get("TimeLimit.truncated", False))
@@ -141,6 +142,24 @@ class _Episode:
         self._probe.start_episodes(dones)
         return done and ("episode" in info or not self._monitored)
 
+    def _observation_columns(self) -> dict[str, Any]:
+        observations = self._observations
+        if self._vec_normalize is not None:
+            observations = self._vec_normalize.get_original_obs()
+        if not isinstance(observations, dict):
+            return _summary("obs", observations[0])
+        columns: dict[str, Any] = {}
+        for key, value in observations.items():
+            columns |= _summary(f"obs_{key}", value[0])
+        return columns
+
+    def _action_columns(self, details: ActionDetails) -> dict[str, Any]:
+        action = details.actions[0]
+        columns = _components("action", np.asarray(action))
+        if self._labels:
+            columns["action_label"] = self._labels[int(action)]
+        return {**columns, **details.outputs, "log_prob": details.log_prob, "entropy": details.entropy}
+
     def table(self) -> EpisodeTable:
         columns = {name: np.array([row[name] for row in self._rows]) for name in self._rows[0]}
         values, ends = columns["value"], columns["terminated"] | columns["truncated"]
@@ -153,34 +172,6 @@ class _Episode:
         returns = reward_to_go(columns["reward"], no_ends, gamma)
         last = {name: columns.pop(name) for name in ("terminated", "truncated")}
         return EpisodeTable({**columns, "return": returns, "advantage": advantages, **last})
-
-
-class _RowBuilder:
-    def __init__(self, vec_env: VecEnv, model: BaseAlgorithm) -> None:
-        self._vec_env = vec_env
-        self._vec_normalize = unwrap_vec_normalize(vec_env)
-        is_maskable = isinstance(model.policy, MaskableActorCriticPolicy)
-        self._has_masks = is_maskable and is_masking_supported(vec_env)
-        self._labels = _action_labels(vec_env)
-
-    def masks(self) -> np.ndarray | None:
-        return get_action_masks(self._vec_env) if self._has_masks else None
-
-    def observation(self, observations: VecEnvObs) -> dict[str, Any]:
-        if self._vec_normalize is not None:
-            observations = self._vec_normalize.get_original_obs()
-        if isinstance(observations, dict):
-            parts = [_summary(f"obs_{key}", value[0]) for key, value in observations.items()]
-            return {name: number for part in parts for name, number in part.items()}
-        assert isinstance(observations, np.ndarray)
-        return _summary("obs", observations[0])
-
-    def action(self, details: ActionDetails) -> dict[str, Any]:
-        action = details.actions[0]
-        row = _components("action", np.asarray(action))
-        if self._labels:
-            row["action_label"] = self._labels[int(action)]
-        return {**row, **details.outputs, "log_prob": details.log_prob, "entropy": details.entropy}
 
 
 class _RawRewards:
@@ -263,14 +254,3 @@ def _summary(name: str, value: Any) -> dict[str, Any]:
 def _components(name: str, value: np.ndarray) -> dict[str, Any]:
     numbers = value.ravel().tolist()
     return {name: numbers[0]} if value.ndim == 0 else {f"{name}_{i}": number for i, number in enumerate(numbers)}
-
-
-def _typed(texts: list[str]) -> np.ndarray:
-    if all(text in ("True", "False") for text in texts):
-        return np.array([text == "True" for text in texts])
-    for kind in (int, float):
-        try:
-            return np.array([kind(text) for text in texts])
-        except ValueError:
-            pass
-    return np.array(texts)

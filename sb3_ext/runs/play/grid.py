@@ -18,10 +18,7 @@ _METHOD = "force_parameters"
 
 @dataclass(frozen=True)
 class Axis:
-    """
-    :param name: name of the parameter
-    :param values: its values
-    """
+    """A parameter and its values."""
 
     name: str
     values: tuple[float, ...]

@@ -26,10 +26,7 @@ class ActionDetails:
     """
     Actions of all environments; everything else is of the first one. NaN where the policy has no such number.
 
-    :param actions: for the environments' ``step``
     :param value: value of the state; with Q-values, the largest one or that of the action
-    :param log_prob: log-probability of the action
-    :param entropy: entropy of the policy in this state
     :param outputs: probabilities, means and standard deviations, or Q-values, by name
     """
 
@@ -57,10 +54,6 @@ class PolicyProbe:
 
     @th.no_grad()
     def act(self, observations: VecEnvObs, masks: np.ndarray | None = None) -> ActionDetails:
-        """
-        :param observations: of all environments, as the algorithm sees them
-        :param masks: action masks, for policies that use them
-        """
         if isinstance(self._policy, (ActorCriticPolicy, MaskableActorCriticPolicy)):
             return self._act_as_actor_critic(observations, masks)
         actions, _ = self._model.predict(observations, deterministic=self._deterministic)  # type: ignore[arg-type]

@@ -17,6 +17,11 @@ from sb3_ext.common.algorithm import ExtAlgorithm
 
 __all__ = ["Scores", "play"]
 
+_NO_MONITOR = (
+    "The evaluation environments are not in a Monitor: scores are the rewards after all wrappers, shaped or normalised,"
+    " and not the environment's own. Wrap each environment in a Monitor first."
+)
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -80,26 +85,35 @@ def play(
     :param warn: warn if the environments are not in a Monitor
     """
     count = _Count(env.num_envs, episodes, steps)
-    scores = _EpisodeScores(env, warn)
+    if not is_vecenv_wrapped(env, VecMonitor) and not env.env_is_wrapped(Monitor)[0]:
+        if warn:
+            warnings.warn(_NO_MONITOR, stacklevel=2)
+        env = VecMonitor(env)
     if use_masks is None:
         use_masks = isinstance(agent, MaskablePPO) and is_masking_supported(env)
     start = time.perf_counter()
     observations = _reset(env)
     states: Any = None
+    finished: list[tuple[dict[str, Any], bool | None]] = []
     starts = np.ones(env.num_envs, dtype=bool)
     with agent.predicting_fast() if isinstance(agent, ExtAlgorithm) else nullcontext():
         while count.goes_on:
             masks = {"action_masks": get_action_masks(env)} if use_masks else {}
             actions, states = agent.predict(observations, states, starts, deterministic, **masks)
-            observations, rewards, starts, infos = env.step(actions)
-            scores.add_step(rewards)
+            observations, _, starts, infos = env.step(actions)
             count.add_step()
             for index in starts.nonzero()[0].tolist():
-                if scores.is_over(infos[index]):
-                    scores.end(index, infos[index], counts=count.end(index))
+                # Atari wrappers end an episode when a life is lost; Monitor knows the real end
+                if "episode" in infos[index] and count.end(index):
+                    finished.append((infos[index]["episode"], infos[index].get("is_success")))
             if render:
                 env.render()
-    return scores.collect(time.perf_counter() - start)
+    return Scores(
+        tuple(float(episode["r"]) for episode, _ in finished),
+        tuple(int(episode["l"]) for episode, _ in finished),
+        tuple(bool(success) for _, success in finished if success is not None),
+        time.perf_counter() - start,
+    )
 
 
 class _Count:
@@ -129,43 +143,6 @@ class _Count:
         left = self._steps if self._episodes is None else self._episodes[index]
         self._counting[index] = counted and left > 0
         return counted
-
-
-class _EpisodeScores:
-    def __init__(self, env: VecEnv, warn: bool) -> None:
-        self._is_monitored = is_vecenv_wrapped(env, VecMonitor) or env.env_is_wrapped(Monitor)[0]
-        if warn and not self._is_monitored:
-            warnings.warn(
-                "The evaluation environments are not in a Monitor: scores are the rewards after all wrappers, shaped "
-                "or normalised, and not the environment's own. Wrap each environment in a Monitor first.",
-                stacklevel=3,
-            )
-        self._rewards = np.zeros(env.num_envs)
-        self._lengths = np.zeros(env.num_envs, dtype=int)
-        self._episodes: list[tuple[float, int]] = []
-        self._successes: list[bool] = []
-
-    def add_step(self, rewards: np.ndarray) -> None:
-        self._rewards += rewards
-        self._lengths += 1
-
-    def is_over(self, info: dict[str, Any]) -> bool:
-        """Atari wrappers end an episode when a life is lost; Monitor knows the real end."""
-        return not self._is_monitored or "episode" in info
-
-    def end(self, index: int, info: dict[str, Any], counts: bool) -> None:
-        if counts:
-            own = {"r": self._rewards[index], "l": self._lengths[index]}
-            episode = info["episode"] if self._is_monitored else own
-            self._episodes.append((float(episode["r"]), int(episode["l"])))
-            if info.get("is_success") is not None:
-                self._successes.append(bool(info["is_success"]))
-        self._rewards[index] = 0.0
-        self._lengths[index] = 0
-
-    def collect(self, seconds: float) -> Scores:
-        rewards, lengths = zip(*self._episodes, strict=True)
-        return Scores(rewards, lengths, tuple(self._successes), seconds)
 
 
 def _reset(env: VecEnv) -> Any:

@@ -43,14 +43,8 @@ class Recording:
     """
     A job: play an episode with a saved model and record it.
 
-    :param checkpoint: the model, with its statistics
-    :param step: its timesteps; when another model has the name by now, nothing is recorded
-    :param algorithm: class of the model
+    :param step: timesteps of the model; when another model has the name by now, nothing is recorded
     :param make_env: makes a ``gym.Env`` or a ``VecEnv``, pickled by cloudpickle; may take a ``render_mode``
-    :param table: write the table
-    :param video: record the video
-    :param deterministic: take the most likely actions
-    :param seed: seed of the episode
     :param max_steps: longer episodes are cut off
     """
 
@@ -66,12 +60,7 @@ class Recording:
 
 
 class Recorded(NamedTuple):
-    """
-    :param table: the file with the table
-    :param video: the file with the video
-    :param score: raw reward of the episode
-    :param no_video: why there is no video although one was wanted
-    """
+    """The files, the raw reward of the episode, and why there is no video although one was wanted."""
 
     table: Path | None = None
     video: Path | None = None
@@ -82,19 +71,19 @@ class Recorded(NamedTuple):
 def record(job: Recording) -> Recorded:
     """Run a job. If the environment can't be rendered, there is a table without a video."""
     try:
-        reason = None
+        episode = video = reason = None
         if job.video:
-            target = job.checkpoint.video(job.step)
+            video = job.checkpoint.video(job.step)
             try:
-                with atomic_write(target) as unfinished:
+                with atomic_write(video) as unfinished:
                     episode = _play(job, unfinished)
-                return Recorded(_write(episode, job), target, episode.score)
             except CantRender as error:
-                reason = str(error)
-        if not job.table:
+                video, reason = None, str(error)
+        if episode is None and job.table:
+            episode = _play(job, None)
+        if episode is None:
             return Recorded(no_video=reason)
-        episode = _play(job, None)
-        return Recorded(_write(episode, job), None, episode.score, reason)
+        return Recorded(_write(episode, job), video, episode.score, reason)
     # A file that is replaced while it is read can fail in any way
     except Exception:
         if _is_superseded(job):
@@ -130,8 +119,7 @@ def _play(job: Recording, video: Path | None) -> EpisodeTable:
         _enter_stage(env, model)
         if video is not None:
             frames = _Frames.of(env, video)
-        settings: dict[str, Any] = {"deterministic": job.deterministic, "seed": job.seed, "max_steps": job.max_steps}
-        return play_episode(model, played_env, **settings)
+        return play_episode(model, played_env, deterministic=job.deterministic, seed=job.seed, max_steps=job.max_steps)
     finally:
         if frames is not None:
             frames.close_video()
