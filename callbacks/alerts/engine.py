@@ -8,7 +8,7 @@ from typing import Any
 
 from sb3_ext.callbacks.alerts.context import RuleContext, RuleFacts
 from sb3_ext.callbacks.alerts.rule import ActiveRule, Finding, Rule
-from sb3_ext.runs.guard import Guard
+from sb3_ext.runs.rows import Guard
 
 __all__ = ["Alert", "FiringWindow", "RuleCounts", "RuleEngine"]
 

@@ -36,7 +36,7 @@ from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms,
 from sb3_ext.common.env_checks import env_diversity
 from sb3_ext.common.options import Fraction, Number, Strings, read_keywords
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency
-from sb3_ext.runs.guard import Guard
+from sb3_ext.runs.rows import Guard
 
 __all__ = ["Metrics", "MetricsOptions"]
 

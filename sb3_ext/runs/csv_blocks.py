@@ -18,10 +18,7 @@ _EXACT_BYTES = 1 << 26
 
 
 class Column(NamedTuple):
-    """
-    :param rows: which rows of the block have a number
-    :param values: the numbers, with NaN and infinity
-    """
+    """The rows of the block that have a number, and these numbers, with NaN and infinity."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -35,8 +32,8 @@ class Block(NamedTuple):
 
 def read_csv_blocks(path: Path, skip: str | None = None) -> Iterator[Block]:
     """
-    :param path: a CSV file with a header. A last line without a newline counts as broken: half a number looks like one
-    :param skip: start of lines before the header, which are left out
+    Read a CSV file with a header, after lines that start with ``skip``. A last line without a newline counts as broken:
+    half a number looks like one.
     """
     exact = path.stat().st_size <= _EXACT_BYTES
     with path.open("rb") as file:

@@ -29,27 +29,22 @@ class Episodes(NamedTuple):
 
     :param steps: timesteps of all environments when the episode ended. They step together, so this is the environment's
         own steps times the number of environments
-    :param scores: sums of rewards
-    :param lengths: steps of each episode
-    :param n_envs: number of environments
     :param seconds: from the start of the first environment to the end of the last episode
-    :param env_id: the environment's id, if the files have it
     :param n_broken: lines that could not be read, such as the last one of a training that was killed
     """
 
     steps: np.ndarray
     scores: np.ndarray
-    lengths: np.ndarray
     n_envs: int
     seconds: float
     env_id: str | None
     n_broken: int
 
-    def mean_scores(self, window: int = WINDOW) -> Series:
-        """:return: at the end of each episode, the mean score of the last ``window`` episodes"""
+    def mean_scores(self) -> Series:
+        """:return: at the end of each episode, the mean score of the last 100 episodes"""
         sums = np.concatenate([[0.0], np.cumsum(self.scores)])
         ends = np.arange(1, len(self.scores) + 1)
-        starts = np.maximum(ends - window, 0)
+        starts = np.maximum(ends - WINDOW, 0)
         return Series(self.steps, (sums[ends] - sums[starts]) / (ends - starts))
 
 
@@ -66,7 +61,7 @@ def read_episodes(folder: str | os.PathLike[str]) -> Episodes:
     files = [_read(path) for path in sorted(Path(folder).glob("*monitor.csv"))]
     if not files:
         none = np.empty(0, dtype=np.int64)
-        return Episodes(none, none, none, 0, math.nan, None, 0)
+        return Episodes(none, none, 0, math.nan, None, 0)
     known = [as_number(file.header.get("t_start")) for file in files]
     starts = [math.nan if start is None else start for start in known]
     ends = [start + float(np.max(file.seconds)) for start, file in zip(starts, files, strict=True) if len(file.seconds)]
@@ -75,7 +70,6 @@ def read_episodes(folder: str | os.PathLike[str]) -> Episodes:
     return Episodes(
         steps[order],
         np.concatenate([file.scores for file in files])[order],
-        np.concatenate([file.lengths for file in files])[order],
         len(files),
         float(np.max(ends) - np.min(starts)) if ends else math.nan,
         next((env_id for file in files if isinstance(env_id := file.header.get("env_id"), str)), None),

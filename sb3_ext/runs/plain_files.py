@@ -46,10 +46,7 @@ _PlainLoader.add_multi_constructor("tag:yaml.org,2002:python/", _plain)
 
 
 def read_small_text(path: Path, problems: list[str]) -> str | None:
-    """
-    :param problems: gets a line when the file can't be read
-    :return: ``None`` when the file does not exist or can't be read
-    """
+    """:return: ``None`` when the file does not exist, or can't be read: then ``problems`` gets a line"""
     try:
         if not path.is_file():
             return None
@@ -123,11 +120,8 @@ def as_number(value: Any) -> float | None:
 
 def checked(values: Mapping[str, Any], kinds: Mapping[str, type], file: str, problems: list[str]) -> dict[str, Any]:
     """
-    :param values: contents of a file
     :param kinds: what some of the values must be, if they are not ``None``; ``list`` is a list of texts
-    :param file: its name, for problems
-    :param problems: gets a line for each value that is left out
-    :return: the other values
+    :return: the values that are right; ``problems`` gets a line for each other one
     """
     kept = {}
     for name, value in values.items():

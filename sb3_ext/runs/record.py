@@ -67,10 +67,7 @@ class EvaluationResult(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """
-    :param value: the score at which the task counts as solved
-    :param source: who says so
-    """
+    """The score at which the task counts as solved, and who says so."""
 
     value: float
     source: str
@@ -79,16 +76,10 @@ class Threshold(NamedTuple):
 @dataclass(frozen=True)
 class RunRecord:
     """
-    :param folder: the run folder
     :param args: RL Zoo's command line arguments, by name
-    :param config: hyperparameters
     :param command: the command line as RL Zoo saved it, without quotes
-    :param progress: logged metrics
-    :param evaluations: by step
-    :param evaluations_file: the file they are from
-    :param episodes: training episodes
     :param alerts: counts and advice; ``None`` when alerts were off
-    :param training: how the training went, see ``RUN_FILE``
+    :param training: contents of ``run.json``
     :param problems: what could not be read
     """
 
@@ -169,31 +160,29 @@ class RunRecord:
     def steps(self) -> int | None:
         """Timesteps of training."""
         logged = self.progress.latest("time/total_timesteps")
-        known = [self.training.get("steps"), logged, self._steps_of_model(), *self.episodes.steps[-1:]]
-        return next((int(steps) for steps in map(as_number, known) if steps is not None), None)
+        known = _numbers(self.training.get("steps"), logged, self._steps_of_model(), *self.episodes.steps[-1:])
+        return int(known[0]) if known else None
 
     @property
     def planned_steps(self) -> int | None:
-        planned = [self.training.get("total_timesteps"), self.args.get("n_timesteps"), self.config.get("n_timesteps")]
-        return next((int(steps) for steps in map(as_number, planned) if steps is not None and steps > 0), None)
+        given = [known.get("n_timesteps") for known in (self.args, self.config)]
+        return next((int(steps) for steps in _numbers(self.training.get("total_timesteps"), *given) if steps > 0), None)
 
     @property
     def seconds(self) -> float | None:
-        known = [self.training.get("seconds"), self.progress.latest("time/time_elapsed"), self.episodes.seconds]
-        return next((seconds for seconds in map(as_number, known) if seconds is not None), None)
+        logged = self.progress.latest("time/time_elapsed")
+        return next(iter(_numbers(self.training.get("seconds"), logged, self.episodes.seconds)), None)
 
     @cached_property
     def threshold(self) -> Threshold | None:
-        given = self.training.get("threshold")
-        if isinstance(given, (int, float)):
-            return Threshold(float(given), str(self.training.get("threshold_source") or f"in {RUN_FILE}"))
         ext = self.config.get("ext")
-        value = ext.get("threshold") if isinstance(ext, Mapping) else None
-        if isinstance(value, (int, float)):
-            return Threshold(float(value), "of the config, `ext: threshold:`")
-        of_env = self.training.get("env_threshold")
-        if isinstance(of_env, (int, float)):
-            return Threshold(float(of_env), "of the environment")
+        for value, source in (
+            (self.training.get("threshold"), self.training.get("threshold_source") or f"in {RUN_FILE}"),
+            (ext.get("threshold") if isinstance(ext, Mapping) else None, "of the config, `ext: threshold:`"),
+            (self.training.get("env_threshold"), "of the environment"),
+        ):
+            if isinstance(value, (int, float)):
+                return Threshold(float(value), source)
         return _threshold_of(self.env_id)
 
     @property
@@ -206,6 +195,10 @@ class RunRecord:
             return None if self.final_model is None else read_model_file(self.final_model).num_timesteps
         except (OSError, ValueError):
             return None
+
+
+def _numbers(*values: Any) -> list[float]:
+    return [number for number in map(as_number, values) if number is not None]
 
 
 def read_record(folder: str | os.PathLike[str]) -> RunRecord:
@@ -247,8 +240,7 @@ def _check_is_run(folder: Path) -> None:
     if _is_run(folder):
         return
     # Suggest runs below it, or else its neighbours, even if its parent is mistyped
-    places = [folder, *folder.parents]
-    existing = next((place for place in places if place.is_dir()), Path())
+    existing = next((place for place in (folder, *folder.parents) if place.is_dir()), Path())
     below = (path for pattern in ("*", "*/*", "*/*/*") for path in sorted(existing.glob(pattern)))
     runs = [path for path in islice(below, _MANY) if path.is_dir() and _is_run(path)]
     what = "has no files of a training" if folder.is_dir() else "does not exist"
@@ -280,9 +272,8 @@ def _read_evaluations(
     evaluations = []
     for step, mean in zip(means.steps, means.values, strict=True):
         std, n_episodes, length = (as_number(other.get(step)) for other in others)
-        evaluations.append(
-            EvaluationResult(int(step), mean, std, None if n_episodes is None else int(n_episodes), length)
-        )
+        count = None if n_episodes is None else int(n_episodes)
+        evaluations.append(EvaluationResult(int(step), mean, std, count, length))
     return tuple(evaluations), progress.file
 
 

@@ -8,11 +8,12 @@ SB3's would overwrite them.
 from __future__ import annotations
 
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from stable_baselines3.common.logger import (
@@ -25,16 +26,16 @@ from stable_baselines3.common.logger import (
 
 from sb3_ext.metrics.curves import CurveStore
 from sb3_ext.runs.files import atomic_write
-from sb3_ext.runs.guard import Guard
 
 if TYPE_CHECKING:
     from sb3_ext.runs.run import Run
 
-__all__ = ["AppendedCSV", "AppendedJSON", "Row", "RowSource", "RowStream", "add_log_files", "dump_row", "scalars"]
+__all__ = ["AppendedCSV", "Guard", "Row", "RowSource", "RowStream", "add_log_files", "dump_row", "scalars"]
 
 #: Bytes to search at a time for the last line; a long training has gigabytes
 _PIECE = 1 << 16
 _NUMBERS = (bool, int, float, np.number, np.bool_)
+T = TypeVar("T")
 #: Is given the step and what the row has so far, and returns what to add to it
 RowSource = Callable[[int, Mapping[str, Any]], Mapping[str, Any]]
 
@@ -45,6 +46,34 @@ class Row:
 
     step: int
     values: Mapping[str, float] = field(default_factory=dict)
+
+
+class Guard:
+    """
+    Runs parts that a training can do without. One that raises is switched off, with a warning.
+
+    :param kind: what the warning calls the parts: ``Alert``, ``Metrics``
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._off: set[str] = set()
+
+    def run(self, name: str, compute: Callable[..., T], *args: Any) -> T | None:
+        """:return: ``compute(*args)``; ``None`` when this part raises, now or earlier"""
+        if name in self._off:
+            return None
+        try:
+            return compute(*args)
+        # A rule or a metric may raise anything, and training must go on
+        except Exception as error:
+            self._off.add(name)
+            warnings.warn(
+                f"{self._kind} {name} raised {type(error).__name__}: {error}. It is switched off for the rest of the "
+                "training, which continues.",
+                stacklevel=2,
+            )
+            return None
 
 
 class RowStream(KVWriter):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sb3_ext.metrics.curves import Series
-from sb3_ext.runs.record import EvaluationResult, RunRecord
+from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.charts import number
 from sb3_ext.runs.report.commands import shown_path, train_command
 
@@ -25,10 +25,7 @@ _NO_SIGNAL = ("returns_equal", "nan")
 
 
 class Trend(NamedTuple):
-    """
-    :param kind: ``rising``, ``flat`` or ``falling``
-    :param change: mean over the last fifth of the training, minus the mean over the fifth before
-    """
+    """``rising``, ``flat`` or ``falling``, and the mean over the last fifth minus that over the fifth before."""
 
     kind: str
     change: float
@@ -108,13 +105,13 @@ def _about_end(run: RunRecord) -> list[str]:
     if state == "failed":
         return [f"The training failed: `{run.training.get('error') or 'unknown error'}`. Fix that first."]
     left = (run.planned_steps or 0) - (run.steps or 0)
-    if state == "interrupted" and left > 0 and (command := _go_on(run, left, run.final_model)):
+    if state == "interrupted" and left > 0 and (command := _continue(run, left, run.final_model)):
         return [f"It was interrupted with {number(left)} steps to go. Continue: {command}"]
     if state == "running":
         # RL Zoo saves the final model at the end
         models = [path for path in run.folder.glob("[!.]*.zip") if path.is_file()]
         saved = sorted(models, key=lambda path: path.stat().st_mtime_ns)
-        command = _go_on(run, left, saved[-1]) if saved and left > 0 else None
+        command = _continue(run, left, saved[-1]) if saved and left > 0 else None
         then = f"continue from its latest model: {command}" if command else "start it again."
         return [f"It has not ended. If its process was killed (out of memory, `kill -9`, a power cut), {then}"]
     return []
@@ -142,17 +139,16 @@ def _when_reached(run: RunRecord) -> list[str]:
     step = stays_from(run)
     is_fresh = not run.args.get("trained_agent")
     if is_fresh and run.steps and step is not None and step <= _EARLY * run.steps:
-        command = train_command(run, n_timesteps=math.ceil(1.25 * step))
-        shorter = (
-            f", here with a margin of a quarter (schedules then change faster): {_code(command)}" if command else "."
-        )
+        command = _train(run, n_timesteps=math.ceil(1.25 * step))
+        shorter = f", here with a margin of a quarter (schedules then change faster): {command}" if command else "."
         what = "all evaluations were" if run.evaluations else "the score was"
         said.append(
             f"Since step {number(step)} of {number(run.steps)}, {what} at or above the threshold. Fewer steps may be "
             f"enough{shorter}"
         )
-    last, threshold = _last_score(run), run.threshold
-    if last is not None and threshold is not None and last < threshold.value:
+    scores = run.evaluation_scores.values if run.evaluations else run.score.values
+    last = float(scores[-1])
+    if run.threshold is not None and last < run.threshold.value:
         keep_best = " Keep the best model (see below)." if run.has_best_model else ""
         said.append(
             f"The score fell below the threshold again, to {number(last)} at the end.{keep_best} {_calmer(run)}, or "
@@ -175,15 +171,11 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
     change = f"the mean of the last fifth is {number(abs(trend.change))}"
     if trend.kind == "rising":
         more = run.planned_steps or run.steps or 0
-        longer = train_command(run, n_timesteps=2 * more)
-        command = _go_on(run, more, run.final_model)
-        commands = (
-            f" Train longer. Continue from the end: {command} (schedules start over). Or start again with stretched "
-            f"schedules: {_code(longer)}"
-            if command
-            else " Train longer."
-        )
-        return [f"The score is still rising: {change} above that of the previous fifth.{until}{commands}"]
+        said = f"The score is still rising: {change} above that of the previous fifth.{until} Train longer."
+        if command := _continue(run, more, run.final_model):
+            said += f" Continue from the end: {command} (schedules start over). Or start again with stretched "
+            said += f"schedules: {_train(run, n_timesteps=2 * more)}"
+        return [said]
     if trend.kind == "falling":
         play_best = " Play the best model (see below)." if run.has_best_model else ""
         return [
@@ -195,7 +187,7 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
     if has_alerts:
         return [f"The score is flat at the end.{until} More steps alone won't help: start with the alerts."]
     search = train_command(run, n_timesteps=run.planned_steps or run.steps or -1)
-    tune = f" {_code(f'{search} -optimize --n-trials 50')}" if search else ""
+    tune = f" `{search} -optimize --n-trials 50`" if search else ""
     nobody = " Alerts were off." if run.alerts is None else " No alert fired."
     return [
         f"The score is flat at the end.{until} More steps alone won't help.{nobody} Try another seed first, then more "
@@ -212,8 +204,8 @@ def _calmer(run: RunRecord) -> str:
 def _too_short(run: RunRecord) -> list[str]:
     if run.threshold is None or not (run.evaluations or len(run.score.values)):
         return []
-    longer = train_command(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
-    command = f": {_code(longer)}" if longer else "."
+    longer = _train(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
+    command = f": {longer}" if longer else "."
     return [
         f"The threshold of {number(run.threshold.value)} was not reached, and there are too few scores to see a "
         f"trend. Train longer{command}"
@@ -238,7 +230,8 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
     if run.threshold is None or not run.evaluations:
         return said
     last = run.evaluations[-1]
-    if last.n_episodes is not None and last.n_episodes < _FEW_EPISODES and _is_close(last, run.threshold.value):
+    is_close = last.error is not None and abs(last.mean - run.threshold.value) < 2 * last.error
+    if last.n_episodes is not None and last.n_episodes < _FEW_EPISODES and is_close:
         said.append(
             f"The last evaluation has {last.n_episodes} episodes, and its mean is within two standard errors of the "
             f"threshold. Evaluate with more episodes (`--eval-episodes {_FEW_EPISODES}`)."
@@ -253,23 +246,10 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
     return said
 
 
-def _is_close(evaluation: EvaluationResult, threshold: float) -> bool:
-    error = evaluation.error
-    return error is not None and abs(evaluation.mean - threshold) < 2 * error
+def _continue(run: RunRecord, steps: int, model: Path | None) -> str | None:
+    return None if model is None else _train(run, trained_agent=shown_path(model), n_timesteps=steps)
 
 
-def _last_score(run: RunRecord) -> float | None:
-    if run.evaluations:
-        return run.evaluations[-1].mean
-    return float(run.score.values[-1]) if len(run.score.values) else None
-
-
-def _go_on(run: RunRecord, steps: int, model: Path | None) -> str | None:
-    if model is None:
-        return None
-    command = train_command(run, trained_agent=shown_path(model), n_timesteps=steps)
-    return None if command is None else _code(command)
-
-
-def _code(command: str | None) -> str:
-    return f"`{command}`"
+def _train(run: RunRecord, **changes: Any) -> str | None:
+    command = train_command(run, **changes)
+    return None if command is None else f"`{command}`"

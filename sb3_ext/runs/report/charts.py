@@ -71,13 +71,9 @@ def chart(
     n_broken = len(values) - int(np.isfinite(values).sum())
     if n_broken:
         notes += f"; {n_broken} of {len(values)} values are not finite ({_BROKEN})"
-    return "\n".join(
-        [
-            *rows,
-            f"{indent} └{'─' * (n_chars * len(columns))}",
-            f"{indent}  {(start.ljust(room) + end).rstrip()} steps{notes}",
-        ]
-    )
+    rows.append(f"{indent} └{'─' * (n_chars * len(columns))}")
+    rows.append(f"{indent}  {(start.ljust(room) + end).rstrip()} steps{notes}")
+    return "\n".join(rows)
 
 
 def sparkline(values: Sequence[float] | np.ndarray, width: int = 20, broken: str = _BROKEN) -> str:
@@ -87,14 +83,9 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = 20, broken: str
     means = [_finite_mean(values[start:end]) for start, end in pairwise(edges)]
     finite = [mean for mean in means if mean is not None]
     low, high = min(finite, default=0.0), max(finite, default=0.0)
-    middle = _BLOCKS[_EIGHTHS // 2] if _is_flat(low, high) else None
-    # Halves, because the difference of two huge numbers can overflow
-    return "".join(
-        broken
-        if mean is None
-        else middle or _BLOCKS[1 + round((mean / 2 - low / 2) / (high / 2 - low / 2) * (_EIGHTHS - 1))]
-        for mean in means
-    )
+    axis, is_flat = _Axis(low, high, height=1), _is_flat(low, high)
+    levels = [0 if mean is None else _EIGHTHS // 2 if is_flat else axis.level(mean) for mean in means]
+    return "".join(_BLOCKS[level] if level else broken for level in levels)
 
 
 def _finite_mean(values: Sequence[float] | np.ndarray) -> float | None:
@@ -199,6 +190,7 @@ class _Axis:
     def _share(self, value: float) -> float:
         if self.log:
             return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+        # Halves, because the difference of two huge numbers can overflow
         return (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
 
 
@@ -234,12 +226,9 @@ def _rows(columns: np.ndarray, axis: _Axis, n_chars: int, line: float | None) ->
 def _binned(steps: np.ndarray, values: np.ndarray, width: int) -> np.ndarray:
     """Means of the finite values in at most ``width`` ranges; infinity if a range has only others, NaN if none."""
     n_points = len(np.unique(steps))
-    if n_points < 2:
-        n_bins = n_points
-    else:
-        n_bins = _n_bins(steps, min(width, n_points))
-    if n_bins == 0:
+    if n_points == 0:
         return np.empty(0)
+    n_bins = 1 if n_points == 1 else _n_bins(steps, min(width, n_points))
     indices = _bin_of(steps, n_bins)
     finite = np.isfinite(values)
     counts = np.bincount(indices[finite], minlength=n_bins)

@@ -1,7 +1,7 @@
 """Parts of a report about logged metrics: the main curves as text, the losses side by side, and all numbers."""
 
+import math
 import re
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def shown_curve(name: str, series: Series, height: int = 10, line: float | None 
 
 def losses(run: RunRecord) -> list[str]:
     """The size of each part of the loss after its coefficient, over the training."""
-    there = {name: run.series[name].finite for name in SCALED_LOSSES if name in run.series}
+    there = {name: np.abs(run.series[name].finite.values) for name in SCALED_LOSSES if name in run.series}
     if len(there) < 2:
         return [
             "Missing: the losses scaled by their coefficients (`train/scaled_policy_loss` and the others), which are "
@@ -67,7 +67,8 @@ def losses(run: RunRecord) -> list[str]:
         ]
     rows = []
     for index, part in enumerate(("first third", "second third", "last third")):
-        sizes = [_mean_size(series, index, 3) for series in there.values()]
+        thirds = [np.array_split(values, 3)[index] for values in there.values()]
+        sizes = [float(third.mean()) if len(third) else math.nan for third in thirds]
         total = sum(sizes)
         shares = [f"{number(size)} ({100 * size / total:.0f} %)" if total > 0 else number(size) for size in sizes]
         rows.append([part, *shares])
@@ -95,14 +96,9 @@ def all_numbers(run: RunRecord) -> list[str]:
     return [*markdown_table(["metric", "first", "last", "min", "max", "values", "curve"], rows), ""]
 
 
-def _mean_size(series: Series, part: int, n_parts: int) -> float:
-    pieces: Sequence[np.ndarray] = np.array_split(np.abs(series.values), n_parts)
-    return float(pieces[part].mean()) if len(pieces[part]) else float("nan")
-
-
 def _meaning(name: str) -> str:
     entry = describe(name)
-    sentences: Iterable[str] = (str(text).rstrip(". ") for text in (entry.meaning, entry.read) if text)
+    sentences = (str(text).rstrip(". ") for text in (entry.meaning, entry.read) if text)
     text = " ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences)
     # The catalogue's links point to the docs
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)

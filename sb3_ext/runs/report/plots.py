@@ -3,7 +3,7 @@
 The figures don't use pyplot, so they need no display and leave the user's own figures alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,11 +36,10 @@ _MAX_POINTS = 2000
 def write_plots(run: RunRecord) -> list[Path]:
     """Draw the plots into ``plots/``. A plot with nothing to show is skipped, and an old one is removed."""
     folder = run.folder / PLOTS_FOLDER
-    drawers: dict[str, Callable[[RunRecord], Figure | None]] = {"score": _score, "losses": _losses, "policy": _policy}
+    figures = {"score": _score(run), "losses": _losses(run), "policy": _panels(run, _POLICY, "policy and updates")}
     written = []
-    for name, draw in drawers.items():
+    for name, figure in figures.items():
         path = folder / f"{name}.png"
-        figure = draw(run)
         if figure is None:
             path.unlink(missing_ok=True)
             continue
@@ -74,7 +73,7 @@ def _score(run: RunRecord) -> Figure | None:
 def _losses(run: RunRecord) -> Figure | None:
     scaled = [name for name in SCALED_LOSSES if name in run.series]
     if not scaled:
-        return _panels(run, [name for name in _LOSSES if name in run.series], "losses, not scaled by coefficients")
+        return _panels(run, _LOSSES, "losses, not scaled by coefficients")
     figure = _figure(8, 4.5)
     axes = figure.add_subplot()
     for name in scaled:
@@ -89,11 +88,8 @@ def _losses(run: RunRecord) -> Figure | None:
     return figure
 
 
-def _policy(run: RunRecord) -> Figure | None:
-    return _panels(run, [name for name in _POLICY if name in run.series], "policy and updates")
-
-
-def _panels(run: RunRecord, names: list[str], what: str) -> Figure | None:
+def _panels(run: RunRecord, wanted: Sequence[str], what: str) -> Figure | None:
+    names = [name for name in wanted if name in run.series]
     if not names:
         return None
     n_rows = -(-len(names) // _COLUMNS)

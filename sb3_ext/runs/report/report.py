@@ -45,9 +45,8 @@ def write_report(folder: str | os.PathLike[str], plots: bool = True, threshold: 
     if plots:
         _draw(run)
     path = run.folder / REPORT_FILE
-    text = make_report(run)
     with atomic_write(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+        unfinished.write_text(make_report(run), encoding="utf-8")
     return path
 
 
@@ -93,7 +92,5 @@ def _draw(run: RunRecord) -> None:
         write_plots(run)
     # A report without plots is better than none, whatever is wrong with matplotlib or a number
     except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        warnings.warn(
-            f"The plots of {run.folder} could not be drawn ({why}). The report has text charts.", stacklevel=3
-        )
+        what = f"The plots of {run.folder} could not be drawn ({type(error).__name__}: {error})"
+        warnings.warn(f"{what}. The report has text charts.", stacklevel=3)

@@ -46,7 +46,10 @@ def score(run: RunRecord) -> list[str]:
     known = "unknown" if threshold is None else f"{number(threshold.value)}, {threshold.source}"
     lines = [f"Threshold: {known}.", "", *_score_table(run), ""]
     if len(run.score.values):
-        lines += [f"### In training ({_score_source(run)})", *shown_curve(_score_name(run), run.score, line=limit)]
+        name, source = "mean score", f"mean of up to {WINDOW} episodes, from Monitor's files"
+        if SCORE in run.series:
+            name, source = SCORE, f"`{SCORE}` of `{run.progress.file}`"
+        lines += [f"### In training ({source})", *shown_curve(name, run.score, line=limit)]
     else:
         lines += ["Missing: no file has scores of training episodes.", ""]
     lines += _evaluation_part(run, limit)
@@ -89,24 +92,12 @@ def _episodes(evaluation: EvaluationResult) -> str:
 
 
 def _plus_minus(evaluation: EvaluationResult) -> str:
-    return (
-        number(evaluation.mean) if evaluation.std is None else f"{number(evaluation.mean)} ± {number(evaluation.std)}"
-    )
+    return number(evaluation.mean) + ("" if evaluation.std is None else f" ± {number(evaluation.std)}")
 
 
 def _window(run: RunRecord) -> str:
     n_episodes = min(WINDOW, len(run.episodes.scores)) if run.episodes.n_envs else f"up to {WINDOW}"
     return f"mean of the last {n_episodes} episodes"
-
-
-def _score_name(run: RunRecord) -> str:
-    return SCORE if SCORE in run.series else "mean score"
-
-
-def _score_source(run: RunRecord) -> str:
-    if SCORE in run.series:
-        return f"`{SCORE}` of `{run.progress.file}`"
-    return f"mean of up to {WINDOW} episodes, from Monitor's files"
 
 
 def _score_table(run: RunRecord) -> list[str]:
@@ -137,10 +128,9 @@ def _evaluation_part(run: RunRecord, limit: float | None) -> list[str]:
     for evaluation in _sampled(run.evaluations):
         optional = (evaluation.std, evaluation.n_episodes, evaluation.mean_length)
         cells = ["" if value is None else number(value) for value in optional]
-        against = (
-            [] if limit is None else [f"{'+' if evaluation.mean >= limit else ''}{number(evaluation.mean - limit)}"]
-        )
-        rows.append([number(evaluation.step), number(evaluation.mean), *cells, *against])
+        rows.append([number(evaluation.step), number(evaluation.mean), *cells])
+        if limit is not None:
+            rows[-1].append(f"{'+' if evaluation.mean >= limit else ''}{number(evaluation.mean - limit)}")
     header = ["step", "mean score", "std", "episodes", "mean length", *([] if limit is None else ["minus threshold"])]
     left_out = len(run.evaluations) - len(rows)
     note = [f"{left_out} more are in `{run.evaluations_file}`."] if left_out else []

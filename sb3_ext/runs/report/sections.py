@@ -136,14 +136,10 @@ def sources(run: RunRecord) -> list[str]:
     if run.episodes.n_envs:
         broken = _broken(run.episodes.n_broken)
         found.append(f"{run.episodes.n_envs} Monitor files: {len(run.episodes.scores)} episodes{broken}")
-    for name, is_there in (
-        (ALERTS_FILE, run.alerts is not None),
-        (RUN_FILE, bool(run.training)),
-        ("args.yml", bool(run.args)),
-        ("config.yml", bool(run.config)),
-        ("command.txt", run.command is not None),
-    ):
-        found += [f"`{name}`"] if is_there else []
+    has_alerts, has_command = run.alerts is not None, run.command is not None
+    are_there = (has_alerts, run.training, run.args, run.config, has_command)
+    names = (ALERTS_FILE, RUN_FILE, "args.yml", "config.yml", "command.txt")
+    found += [f"`{name}`" for name, is_there in zip(names, are_there, strict=True) if is_there]
     return [*(f"- {what}" for what in found), *(f"- Problem: {problem}" for problem in run.problems), ""]
 
 
