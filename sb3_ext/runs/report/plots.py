@@ -36,7 +36,7 @@ _MAX_POINTS = 2000
 def write_plots(run: RunRecord) -> list[Path]:
     """Draw the plots into ``plots/``. A plot with nothing to show is skipped, and an old one is removed."""
     folder = run.folder / PLOTS_FOLDER
-    figures = {"score": _score(run), "losses": _losses(run), "policy": _panels(run, _POLICY, "policy and updates")}
+    figures = {"score": _score(run), "losses": _losses(run), "policy": _policy(run)}
     written = []
     for name, figure in figures.items():
         path = folder / f"{name}.png"
@@ -86,6 +86,10 @@ def _losses(run: RunRecord) -> Figure | None:
     axes.set(title=f"{_title(run)}: losses times their coefficients", xlabel=_unit(run), ylabel="part of the loss")
     _finish(axes)
     return figure
+
+
+def _policy(run: RunRecord) -> Figure | None:
+    return _panels(run, _POLICY, "policy and updates")
 
 
 def _panels(run: RunRecord, wanted: Sequence[str], what: str) -> Figure | None:
