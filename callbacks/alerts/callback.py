@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.callbacks.alerts.context import facts_of
-from sb3_ext.callbacks.alerts.engine import Alert, RuleEngine
+from sb3_ext.callbacks.alerts.engine import Alert, AlertCount, RuleEngine
 from sb3_ext.callbacks.alerts.nonfinite import (
     NonFinite,
     ParameterWatch,
@@ -21,7 +22,7 @@ from sb3_ext.callbacks.alerts.nonfinite import (
 )
 from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rules.numbers import NAN
-from sb3_ext.callbacks.alerts.summary import AlertCount, print_summary, write_alert_counts
+from sb3_ext.callbacks.alerts.summary import print_summary, write_alert_counts
 from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.common.names import nearest
 from sb3_ext.common.options import read_keywords
@@ -141,7 +142,7 @@ class Alerts(RunCallback):
         fired = engine.check(step, scalars(values))
         self._n_rows += 1
         self._total += len(fired)
-        added: dict[str, float] = {f"alert/{rule_id}": 0 for rule_id in engine.checked if engine.counts[rule_id].fired}
+        added: dict[str, float] = {f"alert/{rule_id}": 0 for rule_id in engine.checked if engine.counts[rule_id].count}
         for alert in fired:
             added[f"alert/{alert.id}"] = 1
             self.run.alert_metrics[alert.id] = alert.metric
@@ -181,13 +182,7 @@ class Alerts(RunCallback):
         """Alerts that have fired since the start of training, sorted by id."""
         if self._run is None:
             return []
-        summary = []
-        for rule_id, counts in sorted(self._engine.counts.items()):
-            if counts.fired:
-                share = counts.fired / counts.checked
-                steps = counts.first_step, counts.last_step
-                summary.append(AlertCount(rule_id, counts.metric, counts.fired, share, *steps, counts.advice))
-        return summary
+        return [replace(count) for _, count in sorted(self._engine.counts.items()) if count.count]
 
     def _finish(self) -> None:
         if self._parameter_watch is not None:

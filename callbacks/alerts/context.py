@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
@@ -30,7 +29,6 @@ class RuleFacts:
 
     :param algorithms: the algorithm, its base classes and its kind in lower case, such as ``ppo``, ``reinforce``,
         ``on_policy``
-    :param n_envs: number of environments
     :param start: timesteps at the start
     :param total: timesteps at the end
     :param max_entropy: of a policy with discrete actions, in nats; ``None`` for continuous ones
@@ -49,7 +47,7 @@ class RuleFacts:
     max_entropy: float | None = None
     action_dims: int = 1
     threshold: float | None = None
-    max_episode_steps: int | None = None
+    max_episode_steps: float | None = None
     sees_raw_observations: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     bounds_of: Callable[[str], tuple[float, float]] = lambda name: (-math.inf, math.inf)
@@ -145,35 +143,27 @@ def facts_of(model: BaseAlgorithm, threshold: float | None) -> RuleFacts:
     names |= {kind for kind, applies in kinds.items() if applies}
     if hasattr(model, "clip_range"):
         names.add("ppo")  # RecurrentPPO and MaskablePPO are no subclasses of PPO
-    episode_steps = hard_bounds("rollout/ep_len_mean", model)[1]
     options = ("baseline", "n_epochs", "normalize_values", "value_loss", "normalize_advantage")
     return RuleFacts(
         algorithms=frozenset(names),
         n_envs=model.n_envs,
         start=model._num_timesteps_at_start,
         total=model._total_timesteps,
+        max_entropy=_finite(hard_bounds("policy/entropy", model)[1]),
+        action_dims=max(math.prod(model.action_space.shape or ()), 1),
         threshold=threshold,
-        max_episode_steps=int(episode_steps) if math.isfinite(episode_steps) else None,
+        max_episode_steps=_finite(hard_bounds("rollout/ep_len_mean", model)[1]),
         sees_raw_observations=_sees_raw_observations(model),
         options={name: getattr(model, name) for name in options if hasattr(model, name)},
         bounds_of=lambda name: hard_bounds(name, model),
-        **_facts_of_actions(model.action_space),
     )
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None
 
 
 def _sees_raw_observations(model: BaseAlgorithm) -> bool:
     warning = WarnObservationScale()
     warning.init_callback(model)
     return not warning._is_normalized() and any(True for _ in warning._keys())
-
-
-def _facts_of_actions(space: spaces.Space) -> dict[str, Any]:
-    if isinstance(space, spaces.Discrete):
-        sizes = [int(space.n)]
-    elif isinstance(space, spaces.MultiDiscrete):
-        sizes = [int(size) for size in space.nvec.flatten()]
-    elif isinstance(space, spaces.MultiBinary):
-        sizes = [2] * math.prod(space.shape)
-    else:
-        return {"action_dims": max(math.prod(space.shape or ()), 1)}
-    return {"max_entropy": sum(math.log(size) for size in sizes), "action_dims": len(sizes)}

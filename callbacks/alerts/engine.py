@@ -4,13 +4,14 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sb3_ext.callbacks.alerts.context import RuleContext, RuleFacts
 from sb3_ext.callbacks.alerts.rule import ActiveRule, Finding, Rule
 from sb3_ext.runs.rows import Guard
 
-__all__ = ["Alert", "FiringWindow", "RuleCounts", "RuleEngine"]
+__all__ = ["Alert", "AlertCount", "FiringWindow", "RuleEngine"]
 
 #: Maximum number of rows in a window
 _MAX_ROWS = 2048
@@ -46,69 +47,52 @@ class FiringWindow:
         return is_bad and is_full and self._n_bad >= self._share * len(verdicts)
 
 
-@dataclass(frozen=True)
-class Alert:
-    """
-    A rule that fired in a row.
-
-    :param id: of the rule
-    :param metric: where it is shown
-    :param title: what is wrong, in a few words
-    :param text: what is wrong, with numbers
-    :param advice: what to tune
-    :param severity: how bad it is
-    """
+class Alert(NamedTuple):
+    """A rule that fired in a row."""
 
     id: str
     metric: str
     title: str
     text: str
     advice: str
-    severity: str
 
 
 @dataclass
-class RuleCounts:
-    """How often a rule fired."""
+class AlertCount:
+    """How often a rule fired; ``share`` is relative to the rows in which it was checked."""
 
-    checked: int = 0
-    fired: int = 0
+    id: str
+    metric: str = ""
+    count: int = 0
+    share: float = 0.0
     first_step: int = 0
     last_step: int = 0
-    metric: str = ""
     advice: str = ""
 
 
 class _RuleState:
     """A rule and its memory of a training."""
 
-    __slots__ = ("active", "counts", "memory", "metrics", "window")
+    __slots__ = ("active", "count", "memory", "metrics", "n_checked", "window")
 
     def __init__(self, active: ActiveRule) -> None:
         numbers = active.numbers
         self.active, self.metrics = active, active.rule.metrics
         self.window = FiringWindow(numbers.window, numbers.span, numbers.share)
         self.memory: dict[str, Any] = {}
-        self.counts = RuleCounts(advice=active.advice)
+        self.count = AlertCount(active.rule.id, advice=active.advice)
+        self.n_checked = 0
 
 
 class RuleEngine:
-    """
-    :param rules: rules to check
-    :param facts: about the run
-    :param changes: the user's numbers, by id of the rule
-    """
+    """Checks the rules that apply to a run. ``changes`` has the user's numbers by id of the rule."""
 
     def __init__(
-        self,
-        rules: Iterable[Rule],
-        facts: RuleFacts,
-        changes: Mapping[str, Mapping[str, float]] | None = None,
+        self, rules: Iterable[Rule], facts: RuleFacts, changes: Mapping[str, Mapping[str, float]] = MappingProxyType({})
     ) -> None:
-        changes = changes or {}
         applying = (rule for rule in rules if rule.applies_to(facts.algorithms))
         self._states = [_RuleState(rule.for_run(facts.algorithms, changes.get(rule.id, {}))) for rule in applying]
-        self.counts = {state.active.rule.id: state.counts for state in self._states}
+        self.counts = {state.count.id: state.count for state in self._states}
         self.context = RuleContext(facts)
         self._guard = Guard("Alert")
         #: Ids of the rules checked in the last row
@@ -141,7 +125,7 @@ class RuleEngine:
         return alerts
 
     def _apply(self, state: _RuleState, metric: str) -> Alert | None:
-        context, active, counts = self.context, state.active, state.counts
+        context, active, count = self.context, state.active, state.count
         rule, numbers = active.rule, active.numbers
         if not numbers.after <= context.progress <= numbers.until:
             return None
@@ -151,14 +135,15 @@ class RuleEngine:
         verdict = self._guard.run(rule.id, rule.check, context, numbers)
         if verdict is None:
             return None
-        counts.checked += 1
+        state.n_checked += 1
         self.checked.append(rule.id)
-        is_bad = bool(verdict) and counts.checked > numbers.warmup
-        if not state.window.add(context.progress, is_bad):
+        fires = state.window.add(context.progress, bool(verdict) and state.n_checked > numbers.warmup)
+        count.count += fires
+        count.share = count.count / state.n_checked
+        if not fires:
             return None
         found = verdict if isinstance(verdict, Finding) else Finding(metric, f"{metric} is {context.value:.4g}")
-        if counts.fired == 0:
-            counts.first_step = context.step
-        counts.fired += 1
-        counts.last_step, counts.metric, counts.advice = context.step, found.metric, found.advice or active.advice
-        return Alert(rule.id, found.metric, rule.title, found.text, counts.advice, rule.severity)
+        if count.count == 1:
+            count.first_step = context.step
+        count.last_step, count.metric, count.advice = context.step, found.metric, found.advice or active.advice
+        return Alert(rule.id, found.metric, rule.title, found.text, count.advice)

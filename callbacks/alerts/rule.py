@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from sb3_ext.callbacks.alerts.context import RuleContext
 
-__all__ = ["COMMON_NUMBERS", "ActiveRule", "Check", "Finding", "Rule", "Severity", "Variant"]
+__all__ = ["COMMON_NUMBERS", "ActiveRule", "Check", "Finding", "Rule", "Severity", "Variant", "above", "below"]
 
 #: The run is broken, it probably goes wrong, it could be better
 Severity = Literal["error", "warning", "hint"]
@@ -36,6 +36,15 @@ class Finding(NamedTuple):
 
 #: Gets the context and the rule's numbers, and returns whether the row is bad; ``None`` if that can't be said
 Check = Callable[[RuleContext, SimpleNamespace], bool | Finding | None]
+
+
+def above(context: RuleContext, params: SimpleNamespace) -> bool:
+    """A check for rules with a ``threshold`` and nothing else."""
+    return context.value > params.threshold
+
+
+def below(context: RuleContext, params: SimpleNamespace) -> bool:
+    return context.value < params.threshold
 
 
 @dataclass(frozen=True)

@@ -3,44 +3,22 @@
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from rich import box, get_console
 from rich.console import Console
 from rich.table import Table
 
+from sb3_ext.callbacks.alerts.engine import AlertCount
 from sb3_ext.runs.files import ALERTS_FILE, atomic_write
 
-__all__ = ["AlertCount", "print_summary", "write_alert_counts"]
+__all__ = ["print_summary", "write_alert_counts"]
 
 
-@dataclass(frozen=True)
-class AlertCount:
-    """
-    :param id: of the rule
-    :param metric: where it was shown
-    :param count: rows in which it fired
-    :param share: fraction of the rows in which it was checked
-    :param first_step: timesteps when it first fired
-    :param last_step: timesteps when it last fired
-    :param advice: what to tune
-    """
-
-    id: str
-    metric: str
-    count: int
-    share: float
-    first_step: int
-    last_step: int
-    advice: str
-
-
-def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCount]) -> Path:
-    path = Path(folder) / ALERTS_FILE
-    with atomic_write(path) as unfinished:
+def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCount]) -> None:
+    with atomic_write(Path(folder) / ALERTS_FILE) as unfinished:
         unfinished.write_text(json.dumps([asdict(count) for count in counts], indent=2) + "\n", encoding="utf-8")
-    return path
 
 
 def print_summary(counts: Sequence[AlertCount], console: Console | None = None) -> None:

@@ -21,6 +21,7 @@ from torch import nn
 from torch.distributions import Bernoulli
 
 from sb3_ext.callbacks.metrics.recent_data import Observations, RecentData, even_stride
+from sb3_ext.metrics.bounds import discrete_sizes
 
 __all__ = ["PolicySample", "draw_sample", "initial_policy", "largest_entropy", "network_statistics"]
 
@@ -185,19 +186,10 @@ def _largest_probability(distribution: Any) -> float:
 
 
 def largest_entropy(space: spaces.Space, masks: np.ndarray | None = None) -> float:
-    """
-    :param space: the action space
-    :param masks: possible actions in each of several states
-    :return: entropy of a uniform policy, averaged over the states; infinite for continuous actions
-    """
-    if isinstance(space, spaces.Box):
+    """Of a uniform policy, averaged over the states whose possible actions are in ``masks``; infinite for a Box."""
+    sizes = discrete_sizes(space)
+    if sizes is None:
         return math.inf
-    if isinstance(space, spaces.Discrete):
-        sizes = np.array([space.n])
-    elif isinstance(space, spaces.MultiDiscrete):
-        sizes = space.nvec.reshape(-1)
-    else:
-        sizes = np.full(np.prod(space.shape or ()), 2)
     if masks is None:
         return float(np.log(sizes).sum())
     possible = np.add.reduceat(masks.reshape(len(masks), -1), np.cumsum(sizes) - sizes, axis=1)

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.metrics.catalogue import describe
 
-__all__ = ["hard_bounds", "is_within"]
+__all__ = ["discrete_sizes", "hard_bounds", "is_within", "remember_bounds"]
 
 #: Low and high; infinite for none
 Range = tuple[float, float]
@@ -44,11 +44,7 @@ def remember_bounds(model: BaseAlgorithm) -> None:
 
 
 def is_within(value: float, bounds: Range) -> bool:
-    """
-    :param value: of a metric; NaN counts as within
-    :param bounds: of it
-    :return: whether it is within them, but for rounding and for estimates from a sample
-    """
+    """With some room for rounding and for estimates from a sample. NaN counts as within."""
     low, high = bounds
     slack = 1e-6 + 1e-3 * max((abs(bound) for bound in bounds if math.isfinite(bound)), default=0.0)
     return not (value < low - slack or value > high + slack)
@@ -65,14 +61,17 @@ def _inferred(bound: str, model: BaseAlgorithm) -> Range:
 
 
 def _entropy(model: BaseAlgorithm) -> Range:
-    space = model.action_space
+    sizes = discrete_sizes(model.action_space)
+    return _OPEN if sizes is None else (0.0, float(np.log(sizes).sum()))  # that of a density can be anything
+
+
+def discrete_sizes(space: spaces.Space) -> np.ndarray | None:
+    """Number of choices in each dimension of an action; ``None`` if it is continuous."""
     if isinstance(space, spaces.Discrete):
-        return 0.0, math.log(space.n)
+        return np.array([space.n])
     if isinstance(space, spaces.MultiDiscrete):
-        return 0.0, float(np.log(space.nvec).sum())
-    if isinstance(space, spaces.MultiBinary):
-        return 0.0, math.prod(space.shape) * math.log(2)
-    return _OPEN  # that of a density can be anything
+        return space.nvec.reshape(-1)
+    return np.full(math.prod(space.shape), 2) if isinstance(space, spaces.MultiBinary) else None
 
 
 def _entropy_loss(model: BaseAlgorithm) -> Range:
@@ -101,10 +100,7 @@ def _observations(model: BaseAlgorithm) -> Range:
 
 
 def _seen_range(space: spaces.Space, divides: bool) -> Range:
-    """
-    :param space: of observations
-    :param divides: whether the policy divides those of pictures by 255
-    """
+    """As the policy sees it: ``divides`` if it divides the pixels of images by 255."""
     if isinstance(space, spaces.Dict):
         return _joined([_seen_range(part, divides) for part in space.spaces.values()])
     return (0.0, 1.0) if divides and is_image_space(space) else _range_of(space)

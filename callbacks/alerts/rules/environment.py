@@ -1,10 +1,11 @@
-"""Rules about the environment: episodes, copies, scales."""
+"""Rules about the environment: episodes, copies, scales, speed."""
 
 import math
+import statistics
 from types import SimpleNamespace
 
 from sb3_ext.callbacks.alerts.context import RuleContext
-from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
+from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant, below
 
 __all__ = ["RULES"]
 
@@ -22,10 +23,6 @@ def _no_episode_end(context: RuleContext, params: SimpleNamespace) -> bool | Fin
     if steps <= plausible:
         return False
     return Finding(context.metric, f"no episode has ended for {steps:,.0f} steps per environment")
-
-
-def _envs_identical(context: RuleContext, params: SimpleNamespace) -> bool:
-    return context.value < params.threshold
 
 
 def _obs_unscaled(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
@@ -56,6 +53,27 @@ def _reward_scale(context: RuleContext, params: SimpleNamespace) -> bool | Findi
     )
 
 
+def _fps_drop(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
+    memory = context.memory
+    if "off_policy" in context.facts.algorithms and "train/n_updates" not in context.known:
+        return None  # before learning_starts, there are no updates
+    early = memory.setdefault("early", [])
+    if len(early) < params.compared:
+        early.append(context.value)
+        return None
+    usual = memory.get("usual") or memory.setdefault("usual", statistics.median(early))
+    if context.value >= params.threshold * usual:
+        memory["slow_seconds"] = 0.0
+        memory["step"] = context.step
+        return False
+    steps = context.step - memory.get("step", context.step)
+    memory["step"] = context.step
+    memory["slow_seconds"] = memory.get("slow_seconds", 0.0) + steps / max(context.value, 1e-9)
+    if memory["slow_seconds"] < params.seconds:
+        return False
+    return Finding(context.metric, f"{context.value:,.0f} steps per second, down from {usual:,.0f} at the start")
+
+
 RULES = (
     Rule(
         "no_episode_end",
@@ -78,7 +96,7 @@ RULES = (
         "all environments behave the same",
         "Identical environments add nothing. Give them different seeds or a random start (Atari: sticky actions or "
         "no-ops), or lower n_envs.",
-        _envs_identical,
+        below,
         {"threshold": 0.01, "window": 10},
     ),
     Rule(
@@ -108,5 +126,15 @@ RULES = (
                 "set normalize: {norm_obs: false, norm_reward: true}."
             ),
         },
+    ),
+    Rule(
+        "fps_drop",
+        ("time/fps_now",),
+        "training became much slower",
+        "Another program uses the cores or the memory, the machine is hot, or something grows over time. Check what "
+        "else runs (top), how often evaluations, videos and checkpoints happen, whether the environment is slower in "
+        "later states, and whether memory is full (a replay buffer that swaps).",
+        _fps_drop,
+        {"threshold": 0.4, "seconds": 30.0, "compared": 10, "window": 10},
     ),
 )

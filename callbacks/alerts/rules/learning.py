@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from sb3_ext.callbacks.alerts.context import RuleContext
-from sb3_ext.callbacks.alerts.rule import Rule, Variant
+from sb3_ext.callbacks.alerts.rule import Rule, Variant, above, below
 
 __all__ = ["RULES"]
 
@@ -34,18 +34,10 @@ def _reward_drop(context: RuleContext, params: SimpleNamespace) -> bool:
     return score.lost >= params.lost
 
 
-def _kl_high(context: RuleContext, params: SimpleNamespace) -> bool:
-    return context.value > params.threshold
-
-
 def _kl_low(context: RuleContext, params: SimpleNamespace) -> bool:
     if context.score.solved or context.learns_slowly_on_purpose or context.is_deterministic:
         return False
     return context.value < params.threshold
-
-
-def _clip_high(context: RuleContext, params: SimpleNamespace) -> bool:
-    return context.value > params.threshold
 
 
 def _clip_low(context: RuleContext, params: SimpleNamespace) -> bool:
@@ -60,10 +52,6 @@ def _kl_stops(context: RuleContext, params: SimpleNamespace) -> bool:
 
 def _lr_zero(context: RuleContext, params: SimpleNamespace) -> bool:
     return context.value <= params.threshold or context.share_of_start(_LR) <= params.share_of_start
-
-
-def _importance_low(context: RuleContext, params: SimpleNamespace) -> bool:
-    return context.value < params.threshold
 
 
 _SLOWER = "Lower learning_rate (by 3 to 10 times)"
@@ -122,7 +110,7 @@ RULES = (
         "updates change the policy too much",
         f"{_SLOWER} or n_epochs, raise batch_size, or set target_kl (0.02), which ends updates in time. 0.005 to 0.03 "
         "is usual.",
-        _kl_high,
+        above,
         {"threshold": 0.06, "window": 10, "share": 0.6},
         variants={
             "reinforce": Variant(
@@ -157,7 +145,7 @@ RULES = (
         "most samples are clipped",
         f"{_SLOWER} or n_epochs, or raise clip_range (0.1 to 0.3 is usual). Clipped samples teach nothing; a fraction "
         "of 0.05 to 0.3 is usual.",
-        _clip_high,
+        above,
         {"threshold": 0.4, "window": 10, "share": 0.6},
     ),
     Rule(
@@ -193,7 +181,7 @@ RULES = (
         ("train/importance_weight",),
         "most samples come from an older policy",
         "Raise n_steps so that most episodes start and end in the same rollout, or lower learning_rate.",
-        _importance_low,
+        below,
         {"threshold": 0.85, "window": 10, "share": 0.5},
         algorithms=("reinforce",),
     ),

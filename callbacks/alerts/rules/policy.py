@@ -1,29 +1,25 @@
 """Rules about the policy: its entropy, its initialisation and its actions."""
 
+import operator
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 from sb3_ext.callbacks.alerts.context import RuleContext
-from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant
+from sb3_ext.callbacks.alerts.rule import Finding, Rule, Variant, above
 
 __all__ = ["RULES"]
 
 _ENTROPY = ("policy/entropy", "train/entropy_loss")
 
 
-def _entropy_collapse(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
+def _randomness(
+    is_beyond: Callable[[float, float], bool], context: RuleContext, params: SimpleNamespace
+) -> bool | Finding | None:
     randomness = context.randomness
     if randomness is None:
         return None
-    if randomness >= params.threshold or context.is_doing_well(params.patience):
-        return False
-    return Finding(context.metric, f"{context.metric} is {context.value + 0.0:.3g}, {_described(context, randomness)}")
-
-
-def _entropy_flat(context: RuleContext, params: SimpleNamespace) -> bool | Finding | None:
-    randomness = context.randomness
-    if randomness is None:
-        return None
-    if randomness <= params.threshold or context.is_doing_well(params.patience):
+    if not is_beyond(randomness, params.threshold) or context.is_doing_well(params.patience):
         return False
     return Finding(context.metric, f"{context.metric} is {context.value + 0.0:.3g}, {_described(context, randomness)}")
 
@@ -58,10 +54,6 @@ def _action_saturation(context: RuleContext, params: SimpleNamespace) -> bool:
     return context.value > params.threshold and not context.is_doing_well(params.patience)
 
 
-def _dead_relus(context: RuleContext, params: SimpleNamespace) -> bool:
-    return context.value > params.threshold
-
-
 _NOT_UNIFORM = (
     "An untrained policy should prefer no action, or it explores only some of them. Don't scale up the last layer "
     "(ortho_init: true gives it a gain of 0.01), normalise large observations, and don't start from the weights of "
@@ -75,7 +67,7 @@ RULES = (
         "the policy became deterministic before the task was solved",
         "It no longer explores. Raise ent_coef (0.01; for discrete actions up to 0.1, as a decreasing schedule such "
         "as lin_0.05), lower learning_rate, or set target_kl (0.02).",
-        _entropy_collapse,
+        partial(_randomness, operator.lt),
         {"threshold": 0.05, "window": 5, "span": 0.05, "until": 0.85, "patience": 0.1},
         variants={
             "reinforce": Variant(
@@ -92,7 +84,7 @@ RULES = (
         "neither the policy's randomness nor the score changes",
         "The agent learns nothing. Lower ent_coef if it is above 0.01, raise learning_rate (by 3 to 10 times), and "
         "check that the agent gets any rewards (env/reward_std above 0).",
-        _entropy_flat,
+        partial(_randomness, operator.gt),
         {"threshold": 0.97, "window": 20, "span": 0.15, "after": 0.3, "patience": 0.15},
         variants={
             "reinforce": Variant(
@@ -149,7 +141,7 @@ RULES = (
         "many ReLU units are dead",
         "They output 0 for every observation and rarely recover. Lower learning_rate, normalise observations, or use "
         "another activation (policy_kwargs: {activation_fn: leaky_relu} or tanh).",
-        _dead_relus,
+        above,
         {"threshold": 0.5, "window": 5},
     ),
 )

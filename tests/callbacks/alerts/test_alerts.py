@@ -15,10 +15,10 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
 from sb3_ext.callbacks.alerts.callback import Alerts, TrainingDiverged
+from sb3_ext.callbacks.alerts.engine import AlertCount
 from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rule import Rule
 from sb3_ext.callbacks.alerts.rules import RULES
-from sb3_ext.callbacks.alerts.summary import AlertCount
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.common.options import read_switch
 
