@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ from sb3_ext.callbacks.alerts.nonfinite import (
 )
 from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rules.numbers import NAN
-from sb3_ext.callbacks.alerts.summary import print_summary, write_alert_counts
+from sb3_ext.callbacks.alerts.summary import print_summary
 from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.common.names import nearest
 from sb3_ext.common.options import read_keywords
+from sb3_ext.runs.files import ALERTS_FILE, write_json
 from sb3_ext.runs.rows import dump_row, scalars
 from sb3_ext.runs.run import Phase
 
@@ -165,7 +166,7 @@ class Alerts(RunCallback):
     def _write_counts(self) -> None:
         folder = self._given_folder or self.run.folder
         if folder is not None:
-            write_alert_counts(folder, self.summary())
+            write_json(folder / ALERTS_FILE, [asdict(count) for count in self.summary()])
 
     def _tell_missing(self) -> None:
         """A rule whose metric never appears can't fire, and its author would believe that all is well."""

@@ -1,24 +1,14 @@
-"""The alerts of a training, as a table and as a file for the report."""
+"""The alerts of a training as a table."""
 
-import json
-import os
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
 
 from rich import box, get_console
 from rich.console import Console
 from rich.table import Table
 
 from sb3_ext.callbacks.alerts.engine import AlertCount
-from sb3_ext.runs.files import ALERTS_FILE, atomic_write
 
-__all__ = ["print_summary", "write_alert_counts"]
-
-
-def write_alert_counts(folder: str | os.PathLike[str], counts: Sequence[AlertCount]) -> None:
-    with atomic_write(Path(folder) / ALERTS_FILE) as unfinished:
-        unfinished.write_text(json.dumps([asdict(count) for count in counts], indent=2) + "\n", encoding="utf-8")
+__all__ = ["print_summary"]
 
 
 def print_summary(counts: Sequence[AlertCount], console: Console | None = None) -> None:

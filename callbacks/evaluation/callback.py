@@ -284,7 +284,8 @@ class Evaluation(RunCallback, EvalCallback):
         error = self.run.error
         try:
             if error is None or self.run.is_interrupted:
-                self._finish_evaluations(is_complete=error is None and self._is_complete)
+                reached_end = self._ends_here or self.num_timesteps >= self.model._total_timesteps
+                self._finish_evaluations(is_complete=error is None and reached_end)
             if error is None and "eval/step" in self.logger.name_to_value:
                 self.run.rows.flush(self.num_timesteps)
         finally:
@@ -293,10 +294,6 @@ class Evaluation(RunCallback, EvalCallback):
             if self.skipped:
                 self.say(f"Evaluations left out because the one before was still running: {self.skipped}.")
             self._stop.warn_if_blind()
-
-    @property
-    def _is_complete(self) -> bool:
-        return self._ends_here or self.num_timesteps >= self.model._total_timesteps
 
     def _finish_evaluations(self, is_complete: bool) -> None:
         """Wait for the running evaluation, and evaluate the last weights."""

@@ -4,41 +4,17 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 
-__all__ = ["RollingMean", "StopCondition"]
+__all__ = ["StopCondition"]
 
 #: Training episodes in a score, as in SB3's ``rollout/ep_rew_mean``
 _ROLLOUT_WINDOW = 100
 #: Training episodes in the first score
 _FIRST_EPISODES = 10
-
-
-class RollingMean:
-    """Mean of the last scores."""
-
-    def __init__(self, size: int) -> None:
-        self._scores: deque[float] = deque(maxlen=size)
-
-    def add(self, score: float) -> None:
-        self._scores.append(score)
-
-    def __len__(self) -> int:
-        return len(self._scores)
-
-    @property
-    def mean(self) -> float:
-        """NaN when there are no scores."""
-        return sum(self._scores) / len(self._scores) if self._scores else float("nan")
-
-    @property
-    def is_full(self) -> bool:
-        return len(self._scores) == self._scores.maxlen
-
-    def reaches(self, threshold: float) -> bool:
-        return self.is_full and self.mean >= threshold
 
 
 class StopCondition:
@@ -66,14 +42,14 @@ class StopCondition:
         #: Whether it needs the training episodes
         self.watches = options.stop == "rollout" or not self.has_begun
         self._first: float | None = None
-        self._rollouts = RollingMean(_ROLLOUT_WINDOW)
-        self._evaluations = RollingMean(options.window)
+        self._rollouts: deque[float] = deque(maxlen=_ROLLOUT_WINDOW)
+        self._evaluations: deque[float] = deque(maxlen=options.window)
         self._best = -math.inf
         self._evaluations_since_best = 0
 
     def warn_if_blind(self) -> None:
         """Call this at the end of training."""
-        if self.watches and not len(self._rollouts):
+        if self.watches and not self._rollouts:
             warnings.warn(
                 "No training episode had a score, which start_at and stop: rollout need: are the training environments "
                 "in a Monitor?",
@@ -86,9 +62,9 @@ class StopCondition:
             return
         for info in training["infos"]:
             if "episode" in info:
-                self._rollouts.add(float(info["episode"]["r"]))
+                self._rollouts.append(float(info["episode"]["r"]))
         if self._first is None and len(self._rollouts) >= _FIRST_EPISODES:
-            self._first = self._rollouts.mean
+            self._first = fmean(self._rollouts)
         if not self.has_begun:
             self.has_begun = self._has_passed(self._options.start_at or 0.0)
             self.watches = not self.has_begun or self._options.stop == "rollout"
@@ -96,12 +72,9 @@ class StopCondition:
             self._check(self._rollouts, f"the last {_ROLLOUT_WINDOW} training episodes")
 
     def see_evaluation(self, score: float, progress: float) -> None:
-        """
-        :param score: mean reward of an evaluation
-        :param progress: fraction of the training that is over
-        """
-        self._evaluations.add(score)
-        if self._options.stop == "plateau" and self._evaluations.is_full:
+        """``progress`` is the fraction of the training that is over."""
+        self._evaluations.append(score)
+        if self._options.stop == "plateau" and len(self._evaluations) == self._options.window:
             self._check_plateau(progress)
         if self._options.stop == "eval":
             self._check(self._evaluations, f"the last {self._options.window} evaluations")
@@ -111,14 +84,15 @@ class StopCondition:
         first, threshold = self._first, self.threshold
         if first is None or threshold is None:
             return False
-        return self._rollouts.mean >= first + share * (threshold - first)
+        return fmean(self._rollouts) >= first + share * (threshold - first)
 
-    def _check(self, window: RollingMean, what: str) -> None:
-        if self.threshold is not None and window.reaches(self.threshold):
-            self.reached = f"the mean of {what} is {window.mean:.4g}, and the threshold {self.threshold:g}"
+    def _check(self, scores: deque[float], what: str) -> None:
+        is_full = len(scores) == scores.maxlen
+        if self.threshold is not None and is_full and fmean(scores) >= self.threshold:
+            self.reached = f"the mean of {what} is {fmean(scores):.4g}, and the threshold {self.threshold:g}"
 
     def _check_plateau(self, progress: float) -> None:
-        options, mean = self._options, self._evaluations.mean
+        options, mean = self._options, fmean(self._evaluations)
         if mean > self._best + options.min_improvement:
             self._best, self._evaluations_since_best = mean, 0
             return

@@ -3,7 +3,6 @@
 import atexit
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import set_random_seed
@@ -23,26 +22,12 @@ _SHORT_WAIT = 5.0
 _PATIENCE = 60.0
 
 
-@dataclass(frozen=True)
-class _Setup:
-    """What the process needs to know once; cloudpickle must be able to send it."""
-
-    make_env: Callable[[], VecEnv]
-    algorithm: type[BaseAlgorithm]
-    score_agent: ScoreAgent
-    seed: int | None
-    gamma: float | None
-
-
 class EvaluationWorker:
     """
     Starts a process that evaluates one snapshot at a time. When it can't be started, fails or takes too long, a warning
-    says why, and nothing is lost: its snapshot is evaluated here.
+    says why, and nothing is lost: its snapshot is evaluated here, in ``env``.
 
-    :param model: the agent in training
-    :param env: evaluation environments of this process
-    :param make_env: makes such environments in the other process; ``None`` makes them from the spec of ``env``
-    :param score_agent: plays an agent in environments
+    :param make_env: makes environments in the other process; ``None`` makes them from the spec of ``env``
     :param folder: folder of the models that a snapshot may become
     """
 
@@ -68,8 +53,8 @@ class EvaluationWorker:
         self._is_behind = False
         try:
             make_env = make_env or EnvRecipe.of(env, env.num_envs, model.seed)
-            setup = _Setup(make_env, type(model), score_agent, model.seed, getattr(model, "gamma", None))
-            self._jobs.submit("", _prepare, setup)
+            gamma = getattr(model, "gamma", None)
+            self._jobs.submit("", _prepare, type(model), make_env, score_agent, model.seed, gamma)
             self.pid = self._jobs.start().pid
         # Pickling runs code of the environments, which may raise anything
         except Exception as error:
@@ -132,12 +117,7 @@ class EvaluationWorker:
             return self.collect()
 
     def warn_behind(self, action: str, alternative: str) -> None:
-        """
-        Say once that the process falls behind.
-
-        :param action: what is done about it
-        :param alternative: what to set for something else to be done
-        """
+        """Say once that the process falls behind, what is done about it, and what to set instead."""
         assert self.pending is not None
         if self._is_behind:
             return
@@ -161,22 +141,27 @@ class EvaluationWorker:
         warnings.warn(f"{reason}\nEvaluation continues in the training's process, which waits for it.", stacklevel=3)
 
 
-#: In the process: its setup, and the environments, which are made and seeded once for all snapshots
-_prepared: tuple[_Setup, VecEnv]
+#: In the process: the environments, which are made and seeded once for all snapshots, and who plays there
+_prepared: tuple[type[BaseAlgorithm], VecEnv, ScoreAgent]
 
 
-def _prepare(setup: _Setup) -> None:
+def _prepare(
+    algorithm: type[BaseAlgorithm],
+    make_env: Callable[[], VecEnv],
+    score_agent: ScoreAgent,
+    seed: int | None,
+    gamma: float | None,
+) -> None:
     global _prepared
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the training's own environments warn too
-        env = setup.make_env()
+        env = make_env()
     atexit.register(env.close)
-    link_to_training(env, setup.gamma)
-    if setup.seed is not None:
-        set_random_seed(setup.seed)
-    _prepared = setup, env
+    link_to_training(env, gamma)
+    if seed is not None:
+        set_random_seed(seed)
+    _prepared = algorithm, env, score_agent
 
 
 def _score(snapshot: AgentSnapshot) -> Scores:
-    setup, env = _prepared
-    return snapshot.score(setup.algorithm, env, setup.score_agent)
+    return snapshot.score(*_prepared)

@@ -21,7 +21,8 @@ from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.callbacks.table.state import AlertMetric, TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
 from sb3_ext.common.options import Number, Options, read_keywords
-from sb3_ext.runs.rows import RowStream, scalars
+from sb3_ext.metrics.curves import CurveStore
+from sb3_ext.runs.rows import scalars
 from sb3_ext.runs.run import Phase
 
 __all__ = ["LiveTable", "Table", "TableOptions"]
@@ -32,38 +33,51 @@ _REST = 99.0
 _ALL_LINES = 10_000
 
 
+def _check_live(raw: Any) -> bool | str:
+    if isinstance(raw, bool) or raw == "auto":
+        return raw
+    raise ValueError("must be 'auto', true or false")
+
+
+class TableOptions(Options):
+    """
+    :param live: true: a table that stays in place, false: plain lines, ``auto``: depends on the output
+    :param every_seconds: minimum time between plain lines; a line with a new alert comes at once
+    :param sparklines: show curves in the table
+    """
+
+    callback: ClassVar[str] = "sb3_ext.callbacks.table.Table"
+
+    live: Annotated[bool | str, PlainValidator(_check_live)] = "auto"
+    every_seconds: Annotated[Number, Field(ge=0)] = 1.0
+    sparklines: bool = True
+
+
 class LiveTable(KVWriter):
     """
-    An output format for SB3's logger.
-
-    :param rows: their curves become sparklines
-    :param console: where to draw
-    :param footer: the progress
-    :param live: a table that stays in place, or plain lines
-    :param bar: with a progress bar. Without one, tables are printed one below the other, above someone else's bar
-    :param every_seconds: minimum time between plain lines
-    :param sparklines: show curves
-    :param metric_of_alert: the metric at which an alert is shown
+    An output format for SB3's logger: a table that stays in place, or plain lines if not ``live``. Without ``bar``,
+    whole tables are printed one below the other, above someone else's progress bar.
     """
 
     def __init__(
         self,
-        rows: RowStream,
+        options: TableOptions,
+        curves: CurveStore,
         console: Console,
         footer: Callable[[], Footer],
-        live: bool = True,
-        bar: bool = True,
-        every_seconds: float = 0.0,
-        sparklines: bool = True,
-        metric_of_alert: AlertMetric | None = None,
+        live: bool,
+        bar: bool,
+        metric_of_alert: AlertMetric,
     ) -> None:
         self._console = console
         self._footer = footer
         self._bar = bar
         self._state = TableState()
         ascii_only = not console.encoding.lower().startswith("utf")
-        self._view = TableView(rows.curves, metric_of_alert, sparklines, ascii_only)
-        self._plain = None if live else PlainLines(console.file, every_seconds, metric_of_alert)  # type: ignore[arg-type]
+        self._view = TableView(curves, metric_of_alert, options.sparklines, ascii_only)
+        self._plain: PlainLines | None = None
+        if not live:
+            self._plain = PlainLines(console.file, options.every_seconds, metric_of_alert)  # type: ignore[arg-type]
         self._live: ResizableLive | None = None
         self._lines: list[Text] = []
         self._drawn_for: tuple[int, int] | None = None
@@ -134,26 +148,6 @@ class LiveTable(KVWriter):
         return self._lines
 
 
-def _check_live(raw: Any) -> bool | str:
-    if isinstance(raw, bool) or raw == "auto":
-        return raw
-    raise ValueError("must be 'auto', true or false")
-
-
-class TableOptions(Options):
-    """
-    :param live: true: a table that stays in place, false: plain lines, ``auto``: depends on the output
-    :param every_seconds: minimum time between plain lines; a line with a new alert comes at once
-    :param sparklines: show curves in the table
-    """
-
-    callback: ClassVar[str] = "sb3_ext.callbacks.table.Table"
-
-    live: Annotated[bool | str, PlainValidator(_check_live)] = "auto"
-    every_seconds: Annotated[Number, Field(ge=0)] = 1.0
-    sparklines: bool = True
-
-
 class Table(RunCallback):
     """
     Shows a live table with a progress bar instead of SB3's table. With ``verbose=0`` there is neither. With SB3's
@@ -186,13 +180,12 @@ class Table(RunCallback):
             return
         live, console = self._screen(stock.file)
         self.table = LiveTable(
-            self.run.rows,
+            self.options,
+            self.run.rows.curves,
             console,
             self._footer,
             live=live,
             bar=not self.run.stock.has_progress_bar,
-            every_seconds=self.options.every_seconds,
-            sparklines=self.options.sparklines,
             metric_of_alert=self.metric_of_alert or self.run.alert_metrics.get,
         )
         formats = self.logger.output_formats
@@ -230,14 +223,11 @@ class Table(RunCallback):
         seconds = (time.time_ns() - model.start_time) / 1e9
         rate = done / seconds if seconds > 0 else 0.0
         left = max(model._total_timesteps - model.num_timesteps, 0)
-        return Footer(
-            model.num_timesteps, model._total_timesteps, self._episodes, rate, left / rate if rate > 0 else None
-        )
+        seconds_left = left / rate if rate > 0 else None
+        return Footer(model.num_timesteps, model._total_timesteps, self._episodes, rate, seconds_left)
 
 
 def _stock_table(logger: Logger) -> HumanOutputFormat | None:
     """SB3's table on the screen; there can be another one in a file."""
-    for output_format in logger.output_formats:
-        if isinstance(output_format, HumanOutputFormat) and not output_format.own_file:
-            return output_format
-    return None
+    formats = (output_format for output_format in logger.output_formats if isinstance(output_format, HumanOutputFormat))
+    return next((output_format for output_format in formats if not output_format.own_file), None)

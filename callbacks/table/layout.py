@@ -1,6 +1,5 @@
 """Decides which metrics fit into a table, and in which column."""
 
-from collections.abc import Collection
 from functools import lru_cache
 
 from sb3_ext.metrics.catalogue import describe
@@ -8,21 +7,14 @@ from sb3_ext.metrics.catalogue import describe
 __all__ = ["fit"]
 
 
-def fit(
-    names: tuple[str, ...], height: int, n_columns: int, first: Collection[str] = ()
-) -> tuple[tuple[str, ...], ...]:
-    """The metrics in each column; if there is too little room, those with the highest priority.
-
-    :param names: of metrics, in display order
-    :param height: lines per column, including titles of groups
-    :param n_columns: number of columns
-    :param first: names with priority over all others
-    """
-    return _fit(names, max(height, 0), n_columns, frozenset(first))
-
-
 @lru_cache(maxsize=8)
-def _fit(names: tuple[str, ...], height: int, n_columns: int, first: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+def fit(
+    names: tuple[str, ...], height: int, n_columns: int, first: frozenset[str] = frozenset()
+) -> tuple[tuple[str, ...], ...]:
+    """
+    The metrics in each column, in the order of ``names``. If there is too little room, those with the highest priority,
+    and before all others ``first``. A column has ``height`` lines, including titles of groups.
+    """
     if height < 2:
         return ()
     order = {name: index for index, name in enumerate(names)}

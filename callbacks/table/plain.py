@@ -15,11 +15,8 @@ __all__ = ["PlainLines", "plain_line"]
 
 class PlainLines:
     """
-    Rows have different metrics, so a line shows the latest value of each, including those of rows without a line.
-
-    :param file: where the lines go
-    :param every_seconds: minimum time between lines; a line with a new alert comes at once
-    :param metric_of_alert: the metric at which an alert is shown
+    Rows have different metrics, so a line shows the latest value of each, including those of rows without a line. A
+    line with a new alert does not wait for ``every_seconds``.
     """
 
     def __init__(self, file: TextIO, every_seconds: float = 0.0, metric_of_alert: AlertMetric | None = None) -> None:
@@ -43,11 +40,9 @@ class PlainLines:
 
     def flush(self) -> None:
         """Write the latest row, if it has not been written."""
-        if self._waiting is None:
-            return
-        print(self._waiting, file=self._file, flush=True)
-        self._waiting = None
-        self._written_at = time.monotonic()
+        if self._waiting is not None:
+            print(self._waiting, file=self._file, flush=True)
+            self._waiting, self._written_at = None, time.monotonic()
 
 
 def plain_line(step: int, total: int, values: Mapping[str, float | str], alerts: Mapping[str, list[str]]) -> str:

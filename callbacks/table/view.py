@@ -87,12 +87,7 @@ class Footer(NamedTuple):
 
 
 class TableView:
-    """
-    :param curves: curves for the sparklines
-    :param metric_of_alert: the metric at which an alert is shown
-    :param sparklines: show curves
-    :param ascii_only: the terminal can't show more
-    """
+    """``curves`` are for the sparklines."""
 
     def __init__(
         self,
@@ -115,7 +110,7 @@ class TableView:
         alerts = state.alerts(self._metric_of_alert)
         names = tuple(ordered(state.names))
         # Leave room for the alerts below
-        columns = fit(names, height - len(self._caption(alerts, width)), n_columns, first=alerts)
+        columns = fit(names, height - len(self._caption(alerts, width)), n_columns, frozenset(alerts))
         drawn = [self._column(names_in_it, state, alerts, widths, column_width) for names_in_it in columns]
         lines = [_beside(parts, column_width) for parts in zip_longest(*drawn)]
         shown = {name for column in columns for name in column} if widths.tail >= _ALERT else set()

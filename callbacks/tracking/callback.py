@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import time
@@ -23,7 +22,7 @@ from sb3_ext.common.options import read_keywords
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.metrics.bounds import remember_bounds
 from sb3_ext.runs.facts import plain
-from sb3_ext.runs.files import atomic_write
+from sb3_ext.runs.files import write_json
 from sb3_ext.runs.run import Phase
 
 if TYPE_CHECKING:
@@ -285,5 +284,4 @@ def _write_run_file(folder: Path, run: WandbRun, algo: str, env_id: str | None) 
         "env_id": env_id,
         "folder": folder.name,
     }
-    with atomic_write(folder / RUN_FILE) as unfinished:
-        unfinished.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / RUN_FILE, info)

@@ -7,7 +7,6 @@ The layout is plain data, saved to the run folder as ``dashboard.json``. If W&B'
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -21,11 +20,10 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from sb3_ext.callbacks.tracking.writer import EVAL_STEP, EVAL_VEC_STEP, TIMESTEPS
-from sb3_ext.common.env_spec import spec_of
 from sb3_ext.metrics.bounds import hard_bounds
 from sb3_ext.metrics.catalogue import describe, groups, ordered
 from sb3_ext.runs.facts import algorithm_name
-from sb3_ext.runs.files import atomic_write
+from sb3_ext.runs.files import write_json
 
 if TYPE_CHECKING:
     from wandb import Run
@@ -38,7 +36,7 @@ _MAIN = "Main curves"
 #: Groups of histograms
 _OTHER_TITLES = {"gradients": "Gradients", "weights": "Weights"}
 #: Drawn in one panel for comparison
-_TOGETHER = {"train/scaled_": "Losses, scaled by their coefficients"}
+_SCALED, _SCALED_TITLE = "train/scaled_", "Losses, scaled by their coefficients"
 #: Unbounded spaces have the largest number of their type as bounds
 _HUGE = 1e30
 #: Groups that are open by default
@@ -47,14 +45,7 @@ _OPEN = ("eval", "video")
 
 @dataclass(frozen=True)
 class Panel:
-    """
-    :param metrics: names of the metrics
-    :param kind: ``line``, ``histogram`` or ``media``
-    :param x: metric on the x axis
-    :param low: lower end of the y axis; ``None``: from the data
-    :param high: upper end
-    :param unit: of the y axis
-    """
+    """``kind`` is ``line``, ``histogram`` or ``media``. ``low`` and ``high`` limit the y axis."""
 
     metrics: tuple[str, ...]
     title: str
@@ -79,17 +70,11 @@ class Dashboard:
     sections: tuple[Section, ...]
 
     def save(self, path: Path) -> None:
-        with atomic_write(path) as unfinished:
-            unfinished.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        write_json(path, asdict(self))
 
 
-def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, env_id: str | None = None) -> Dashboard:
-    """
-    :param names: logged metrics
-    :param model: its spaces give the ranges
-    :param x: metric on the x axis; evaluations use their own if there is one
-    :param env_id: for the title; default: from the environment
-    """
+def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, env_id: str = SOME_ENV) -> Dashboard:
+    """A layout for the metrics in ``names``, over the metric ``x``; evaluations have their own if there is one."""
     present = set(names)
     shown = [name for name in ordered(present) if name not in (x, TIMESTEPS, EVAL_STEP, EVAL_VEC_STEP)]
     eval_x = next((name for name in (EVAL_VEC_STEP, EVAL_STEP) if name in present), x)
@@ -97,7 +82,7 @@ def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, en
     def panels_of(chosen: Iterable[str]) -> tuple[Panel, ...]:
         together: dict[str, list[str]] = {}
         for name in chosen:
-            together.setdefault(_shared_title(name) or name, []).append(name)
+            together.setdefault(_SCALED_TITLE if name.startswith(_SCALED) else name, []).append(name)
         return tuple(
             _panel(title, tuple(members), model, eval_x if title.startswith("eval/") else x)
             for title, members in together.items()
@@ -108,10 +93,7 @@ def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, en
     for group, members in groupby(shown, key=lambda name: describe(name).group):
         title = titles.get(group, group or "Other")
         sections.append(Section(title, panels_of(members), is_open=group in _OPEN))
-    env = model.get_env() if env_id is None else None
-    if env is not None:
-        env_id = getattr(spec_of(env), "id", None)
-    name = f"{algorithm_name(model)} on {env_id or SOME_ENV}"
+    name = f"{algorithm_name(model)} on {env_id}"
     return Dashboard(name, x, tuple(section for section in sections if section.panels))
 
 
@@ -155,10 +137,6 @@ def as_workspace(layout: Dashboard, entity: str, project: str) -> Any:
     ]
     settings = workspaces.WorkspaceSettings(x_axis=layout.x)
     return workspaces.Workspace(name=layout.title, entity=entity, project=project, sections=sections, settings=settings)
-
-
-def _shared_title(name: str) -> str:
-    return next((title for prefix, title in _TOGETHER.items() if name.startswith(prefix)), "")
 
 
 def _panel(title: str, names: tuple[str, ...], model: BaseAlgorithm, x: str) -> Panel:

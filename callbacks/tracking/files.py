@@ -91,13 +91,14 @@ class RunFiles:
         files = [path for path in files if not leads_out(path, self.folder)]
         self._log_artifact("model", "model", files, ["best", "latest"], metadata)
 
-    def upload_folder(self, max_mb: float) -> tuple[str, ...]:
+    def upload_folder(self, max_mb: float) -> list[str]:
         """Upload the run folder as a zip of at most ``max_mb``. Returns the files left out, and why."""
         with tempfile.TemporaryDirectory() as temporary:
-            zipped = zip_run(self.folder, Path(temporary) / ZIP_NAME, max_mb)
-            metadata = {"folder": self.folder.name, "left_out": list(zipped.left_out)}
-            self._log_artifact("run", ZIP_TYPE, [zipped.path], ["latest"], metadata)
-        return zipped.left_out
+            target = Path(temporary) / ZIP_NAME
+            left_out = zip_run(self.folder, target, max_mb)
+            metadata = {"folder": self.folder.name, "left_out": left_out}
+            self._log_artifact("run", ZIP_TYPE, [target], ["latest"], metadata)
+        return left_out
 
     def _log_artifact(
         self, name: str, kind: str, files: list[Path], aliases: list[str], metadata: dict[str, Any]

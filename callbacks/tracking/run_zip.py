@@ -14,7 +14,6 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -26,7 +25,6 @@ __all__ = [
     "RUN_FILE",
     "ZIP_NAME",
     "ZIP_TYPE",
-    "ZippedRun",
     "download_run",
     "leads_out",
     "masked_lines",
@@ -44,20 +42,10 @@ _TEXT_FILES = (".csv", ".json", ".log", ".md", ".txt", ".yaml", ".yml")
 _MAX_FILES, _MAX_RUN_FILE = 10_000, 1_000_000
 
 
-@dataclass(frozen=True)
-class ZippedRun:
-    """
-    :param path: the zip
-    :param left_out: files that are not in it, and why; also in its ``left_out.txt``
-    """
-
-    path: Path
-    left_out: tuple[str, ...]
-
-
-def zip_run(folder: Path, target: Path, max_mb: float) -> ZippedRun:
+def zip_run(folder: Path, target: Path, max_mb: float) -> list[str]:
     """
     Zip a run folder into ``target``. If it has more than ``max_mb`` before compression, the largest files are left out.
+    Returns what is not in the zip, and why; its ``left_out.txt`` says it too.
     """
     files = [path for path in folder.rglob("*") if path.is_file() and path != target]
     files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
@@ -76,7 +64,7 @@ def zip_run(folder: Path, target: Path, max_mb: float) -> ZippedRun:
                 _pack(archive, path, name)
         if left_out:
             archive.writestr(_LEFT_OUT, "\n".join(left_out) + "\n")
-    return ZippedRun(target, tuple(left_out))
+    return left_out
 
 
 def _pack(archive: zipfile.ZipFile, path: Path, name: str) -> None:

@@ -3,14 +3,16 @@
 A run can be killed at any moment, and others may read its folder while it is training.
 """
 
+import json
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-__all__ = ["ALERTS_FILE", "RUN_FILE", "atomic_write", "link_or_copy", "remove_unfinished"]
+__all__ = ["ALERTS_FILE", "RUN_FILE", "atomic_write", "link_or_copy", "remove_unfinished", "write_json"]
 
 #: What alerts found, and what is known of the training
 ALERTS_FILE, RUN_FILE = "alerts.json", "run.json"
@@ -32,6 +34,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def write_json(path: str | os.PathLike[str], data: Any) -> None:
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
 
 
 def link_or_copy(source: Path, target: Path) -> None:

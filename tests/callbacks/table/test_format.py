@@ -59,7 +59,7 @@ def test_what_fits_is_chosen_by_priority_and_stays_in_order():
     names = tuple(ordered(["time/fps", "train/approx_kl", "train/clip_range", "train/loss", "rollout/ep_rew_mean"]))
     assert fit(names, 100, 1) == (names,)
     assert fit(names, 4, 1) == (("rollout/ep_rew_mean", "train/approx_kl"),)
-    assert fit(names, 4, 1, first=["train/clip_range"]) == (("rollout/ep_rew_mean", "train/clip_range"),)
+    assert fit(names, 4, 1, first=frozenset({"train/clip_range"})) == (("rollout/ep_rew_mean", "train/clip_range"),)
     assert fit(names, 4, 2)[0] == ("rollout/ep_rew_mean", "train/approx_kl")
     assert fit(names, 1, 3) == ()
 

@@ -76,7 +76,7 @@ def server(tmp_path, monkeypatch):
 
 @pytest.fixture
 def layout():
-    return dashboard(NAMES, PPO("MlpPolicy", "CartPole-v1", device="cpu"))
+    return dashboard(NAMES, PPO("MlpPolicy", "CartPole-v1", device="cpu"), env_id="CartPole-v1")
 
 
 def run_of(server, is_offline=False):

@@ -58,7 +58,7 @@ def test_panels_are_sorted_by_what_they_tell():
         "rollout/ep_rew_mean",
         *losses,
     ]
-    layout = dashboard(names, model)
+    layout = dashboard(names, model, env_id="CartPole-v1")
     assert layout.title == "ppo on CartPole-v1"
     sections = {section.title: section for section in layout.sections}
     assert list(sections) == ["Main curves", "Rollouts", "Evaluation", "Updates", "Time", "Videos", "own"]
@@ -77,12 +77,13 @@ def zipped(tmp_path):
     (run_folder / "large.pkl").write_bytes(bytes(2_000_000))
     run_file = {"id": "abc", "algo": "ppo", "folder": "CartPole-v1_1"}
     (run_folder / "tracking.json").write_text(json.dumps(run_file))
-    return zip_run(run_folder, tmp_path / "run.zip", max_mb=1)
+    target = tmp_path / "run.zip"
+    assert zip_run(run_folder, target, max_mb=1) == ["large.pkl (2.0 MB)"]
+    return target
 
 
 def test_the_zip_of_a_run_says_what_is_not_in_it(zipped):
-    assert zipped.left_out == ("large.pkl (2.0 MB)",)
-    with zipfile.ZipFile(zipped.path) as archive:
+    with zipfile.ZipFile(zipped) as archive:
         assert set(archive.namelist()) == {"model.zip", "tracking.json", "left_out.txt"}
 
 
@@ -90,7 +91,7 @@ def test_an_old_run_comes_back_beside_others_of_the_same_name(zipped, tmp_path):
     taken = tmp_path / "logs" / "ppo" / "CartPole-v1_1"
     taken.mkdir(parents=True)
     with pytest.warns(UserWarning, match="large.pkl"):
-        folder = unpack_run(zipped.path, tmp_path / "logs")
+        folder = unpack_run(zipped, tmp_path / "logs")
     assert folder == tmp_path / "logs" / "ppo" / "CartPole-v1_2"
     assert (folder / "model.zip").read_bytes() == b"weights"
     assert not list(taken.iterdir())
@@ -176,10 +177,10 @@ def test_what_links_out_of_a_run_folder_is_not_packed(tmp_path):
     (tmp_path / "private" / "key").write_text("secret")
     (run_folder / "key").symlink_to(tmp_path / "private" / "key")
     (run_folder / "folder").symlink_to(tmp_path / "private")
-    zipped = zip_run(run_folder, tmp_path / "run.zip", max_mb=1)
-    with zipfile.ZipFile(zipped.path) as archive:
+    left_out = zip_run(run_folder, tmp_path / "run.zip", max_mb=1)
+    with zipfile.ZipFile(tmp_path / "run.zip") as archive:
         assert set(archive.namelist()) == {"inside/model.zip", "model.zip", "left_out.txt"}
-    assert "key (links to a file outside the run folder)" in zipped.left_out
+    assert "key (links to a file outside the run folder)" in left_out
 
 
 def test_a_run_is_downloaded_only_when_it_is_not_here(zipped, tmp_path):
@@ -195,7 +196,7 @@ def test_a_run_is_downloaded_only_when_it_is_not_here(zipped, tmp_path):
             return self
 
         def download(self, root):
-            Path(root, "run.zip").write_bytes(zipped.path.read_bytes())
+            Path(root, "run.zip").write_bytes(zipped.read_bytes())
             return root
 
     with pytest.warns(UserWarning, match="large.pkl"):
