@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.common.model_file import callback_state
@@ -119,7 +118,11 @@ class Curriculum(RunCallback):
         return self.options.stages[self.progress.stage]
 
     def _on_training_start(self) -> None:
-        self._check_envs()
+        if not self.training_env.has_attr("stage"):
+            raise ValueError(
+                "The environments have no stages: pass CurriculumOptions.wrap to make_vec_env as wrapper_class, or "
+                "write the curriculum under ext: in a hyperparameter file."
+            )
         self.progress = CurriculumProgress.restored(callback_state(self.model).get("curriculum"), self.options.stages)
         self._keep_progress()
         self._set_stage()
@@ -167,20 +170,9 @@ class Curriculum(RunCallback):
     def _set_stage(self) -> None:
         self.training_env.env_method("set_stage", self.progress.stage)
         if self.options.eval_stage == "current":
-            for env in self._eval_envs():
-                env.env_method("set_stage", self.progress.stage)
-
-    def _eval_envs(self) -> Iterator[VecEnv]:
-        for callback in self.run.stock.evaluations:
-            if callback.eval_env.has_attr("stage"):
-                yield callback.eval_env
-
-    def _check_envs(self) -> None:
-        if not self.training_env.has_attr("stage"):
-            raise ValueError(
-                "The environments have no stages: pass CurriculumOptions.wrap to make_vec_env as wrapper_class, or "
-                "write the curriculum under ext: in a hyperparameter file."
-            )
+            for callback in self.run.stock.evaluations:
+                if callback.eval_env.has_attr("stage"):
+                    callback.eval_env.env_method("set_stage", self.progress.stage)
 
     def _start_over_in_stage(self) -> None:
         """The environments of a loaded model were reset before its stage was known."""

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_ext.wrappers.static_normalization import ScaleObservations, is_vector
 
-__all__ = ["WarnObservationScale"]
+__all__ = ["WarnObservationScale", "unnormalized_keys"]
 
 #: An entry is large if its root mean square is above this. Pendulum's speed (within ±8) and Acrobot's (within ±28, but
 #: rarely beyond 6) are learned without scaling; positions in pixels or percent, torques and forces are not.
@@ -46,8 +47,7 @@ class WarnObservationScale(BaseCallback):
 
     def _on_training_start(self) -> None:
         if self._parts is None:
-            keys = [] if self._is_normalized() else self._keys()
-            self._parts = {key: _Moments() for key in keys}
+            self._parts = {key: _Moments() for key in unnormalized_keys(self.model)}
 
     def _on_step(self) -> bool:
         observations: Any = self.model._last_obs
@@ -59,24 +59,6 @@ class WarnObservationScale(BaseCallback):
             self._judge(self._parts)
             self._parts = {}
         return True
-
-    def _is_normalized(self) -> bool:
-        # Normalising layers have it in their names: BatchNorm1d, LayerNorm, our NormalizedMlp, …
-        if any("norm" in type(layer).__name__.lower() for layer in self.model.policy.modules()):
-            return True
-        return any(all(self.training_env.env_is_wrapped(wrapper)) for wrapper in _WRAPPERS)
-
-    def _keys(self) -> Iterator[str | None]:
-        """The parts of the observation to check; ``None`` for all of it."""
-        space = self.training_env.observation_space
-        vec_normalize = self.model.get_vec_normalize_env()
-        if vec_normalize is not None and not vec_normalize.norm_obs:
-            vec_normalize = None  # it normalises rewards only
-        if isinstance(space, spaces.Dict):
-            normalized = [] if vec_normalize is None else vec_normalize.norm_obs_keys or []
-            yield from (key for key, part in space.items() if key not in normalized and is_vector(part))
-        elif vec_normalize is None and is_vector(space):
-            yield None
 
     def _judge(self, parts: dict[str | None, _Moments]) -> None:
         large = [finding for key, moments in parts.items() for finding in moments.large(key)]
@@ -94,6 +76,24 @@ class WarnObservationScale(BaseCallback):
             "`env_wrapper: [{sb3_ext.wrappers.ScaleObservations: {low: …, high: …}}]`.",
             stacklevel=2,
         )
+
+
+def unnormalized_keys(model: BaseAlgorithm) -> list[str | None]:
+    """The vectors in the observation that nothing normalises; ``None`` for all of it."""
+    env, vec_normalize = model.get_env(), model.get_vec_normalize_env()
+    assert env is not None
+    # Normalising layers have it in their names: BatchNorm1d, LayerNorm, our NormalizedMlp, …
+    if any("norm" in type(layer).__name__.lower() for layer in model.policy.modules()):
+        return []
+    if any(all(env.env_is_wrapped(wrapper)) for wrapper in _WRAPPERS):
+        return []
+    if vec_normalize is not None and not vec_normalize.norm_obs:
+        vec_normalize = None  # it normalises rewards only
+    space = env.observation_space
+    if isinstance(space, spaces.Dict):
+        normalized = [] if vec_normalize is None else vec_normalize.norm_obs_keys or []
+        return [key for key, part in space.items() if key not in normalized and is_vector(part)]
+    return [None] if vec_normalize is None and is_vector(space) else []
 
 
 class _Finding(NamedTuple):

@@ -1,7 +1,6 @@
 """Tells environments the progress of the training, for wrappers whose parameters follow it."""
 
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.wrappers.training_link import find_followers, link_to_training, tell_progress
 
@@ -23,25 +22,20 @@ class TrainingProgress(BaseCallback):
 
     def __init__(self, verbose: int = 0) -> None:
         super().__init__(verbose)
-        self._env: VecEnv | None = None
         self._followers: list[int] = []
         self._told = -1.0
 
     def _on_training_start(self) -> None:
-        self._env = None
         link_to_training(self.training_env, getattr(self.model, "gamma", None))
+        self._followers, self._told = find_followers(self.training_env), -1.0
 
     def _on_rollout_start(self) -> None:
-        if self.training_env is not self._env:
-            self._env = self.training_env
-            self._followers = find_followers(self._env)
-            self._told = -1.0
         if not self._followers:
             return
         total = self.model._total_timesteps
         progress = min(self.model.num_timesteps / total, 1.0) if total > 0 else 1.0
         if progress - self._told >= _STEP or progress < self._told:
-            tell_progress(self._env, progress, self._followers)
+            tell_progress(self.training_env, progress, self._followers)
             self._told = progress
 
     def _on_step(self) -> bool:

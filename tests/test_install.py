@@ -22,9 +22,9 @@ def loaded_modules(env, cwd, code, **environment):
 def test_all_folders_are_in_the_one_package(wheel_env, tmp_path):
     code = """
 import sb3_ext.wrappers, sb3_ext.callbacks
-from sb3_ext.metrics.catalogue import metrics
+from sb3_ext.metrics.catalogue import catalogue
 from sb3_ext.hyperparams import hyperparams_file
-assert metrics()
+assert catalogue().metrics
 assert hyperparams_file("ppo_ext").is_file() and hyperparams_file("reinforce").is_file()
 """
     wheel_env.run("-c", code, cwd=tmp_path)

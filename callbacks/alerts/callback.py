@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from rich import box, get_console
+from rich.table import Table
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.callbacks.alerts.context import facts_of
@@ -22,7 +24,6 @@ from sb3_ext.callbacks.alerts.nonfinite import (
 )
 from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rules.numbers import NAN
-from sb3_ext.callbacks.alerts.summary import print_summary
 from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.common.names import nearest
 from sb3_ext.common.options import read_keywords
@@ -84,7 +85,7 @@ class Alerts(RunCallback):
         self.run.write_last_row()
         self.run.at_end(Phase.FILES, self._finish)
         if self.verbose >= 1:
-            self.run.at_end(Phase.SUMMARY, lambda: print_summary(self.summary()))
+            self.run.at_end(Phase.SUMMARY, lambda: _print_summary(self.summary()))
 
     def _on_rollout_start(self) -> None:
         # After an update and before the policy chooses actions
@@ -192,3 +193,22 @@ class Alerts(RunCallback):
         if not self._told_missing:
             self._tell_missing()
         self._write_counts()
+
+
+def _print_summary(counts: list[AlertCount]) -> None:
+    console = get_console()
+    if not counts:
+        console.print("No alerts.")
+        return
+    table = Table(title="Alerts of this training", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("alert", no_wrap=True, style="bold")
+    table.add_column("rows", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("steps", no_wrap=True)
+    table.add_column("what to tune", overflow="fold")
+    for count in counts:
+        first, last = f"{count.first_step:,}", f"{count.last_step:,}"
+        steps = first if first == last else f"{first} to {last}"
+        # Rich would read brackets as markup
+        table.add_row(count.id, str(count.count), f"{count.share:.0%}", steps, count.advice.replace("[", r"\["))
+    console.print(table)

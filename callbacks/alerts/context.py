@@ -11,7 +11,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.callbacks.alerts.nonfinite import NonFinite
 from sb3_ext.callbacks.alerts.score import Score
-from sb3_ext.callbacks.observation_scale import WarnObservationScale
+from sb3_ext.callbacks.observation_scale import unnormalized_keys
 from sb3_ext.metrics.bounds import hard_bounds
 
 __all__ = ["RuleContext", "RuleFacts", "facts_of"]
@@ -29,12 +29,7 @@ class RuleFacts:
 
     :param algorithms: the algorithm, its base classes and its kind in lower case, such as ``ppo``, ``reinforce``,
         ``on_policy``
-    :param start: timesteps at the start
-    :param total: timesteps at the end
     :param max_entropy: of a policy with discrete actions, in nats; ``None`` for continuous ones
-    :param action_dims: dimensions of an action
-    :param threshold: score at which the environment counts as solved
-    :param max_episode_steps: the time limit, if there is one
     :param sees_raw_observations: the policy gets vectors that are not normalised
     :param options: hyperparameters that rules use
     :param bounds_of: hard bounds of a metric
@@ -153,7 +148,7 @@ def facts_of(model: BaseAlgorithm, threshold: float | None) -> RuleFacts:
         action_dims=max(math.prod(model.action_space.shape or ()), 1),
         threshold=threshold,
         max_episode_steps=_finite(hard_bounds("rollout/ep_len_mean", model)[1]),
-        sees_raw_observations=_sees_raw_observations(model),
+        sees_raw_observations=bool(unnormalized_keys(model)),
         options={name: getattr(model, name) for name in options if hasattr(model, name)},
         bounds_of=lambda name: hard_bounds(name, model),
     )
@@ -161,9 +156,3 @@ def facts_of(model: BaseAlgorithm, threshold: float | None) -> RuleFacts:
 
 def _finite(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
-
-
-def _sees_raw_observations(model: BaseAlgorithm) -> bool:
-    warning = WarnObservationScale()
-    warning.init_callback(model)
-    return not warning._is_normalized() and any(True for _ in warning._keys())

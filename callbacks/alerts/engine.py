@@ -18,13 +18,7 @@ _MAX_ROWS = 2048
 
 
 class FiringWindow:
-    """
-    The latest verdicts of a rule.
-
-    :param rows: minimum number of rows
-    :param span: minimum fraction of the training that they cover
-    :param share: fraction of them that must be bad
-    """
+    """The latest verdicts of a rule, see ``rule.COMMON_NUMBERS``."""
 
     def __init__(self, rows: int = 1, span: float = 0.0, share: float = 1.0) -> None:
         self._rows, self._span, self._share = max(int(rows), 1), span, share
@@ -73,8 +67,6 @@ class AlertCount:
 class _RuleState:
     """A rule and its memory of a training."""
 
-    __slots__ = ("active", "count", "memory", "metrics", "n_checked", "window")
-
     def __init__(self, active: ActiveRule) -> None:
         numbers = active.numbers
         self.active, self.metrics = active, active.rule.metrics
@@ -110,13 +102,9 @@ class RuleEngine:
         self.checked = []
         alerts = []
         for state in self._states:
-            metric = ""
-            for metric in state.metrics:
-                if metric in row:
-                    break
-            else:
-                if state.metrics:
-                    continue
+            metric = next(filter(row.__contains__, state.metrics), "")
+            if not metric and state.metrics:
+                continue
             if metric and (context.faults or row[metric] != row[metric]):
                 continue  # NaN is reported by its own rule
             alert = self._apply(state, metric)

@@ -79,10 +79,10 @@ def _which(numbers: np.ndarray) -> str:
 
 def has_broken_losses(values: Mapping[str, Any]) -> bool:
     """Whether a recorded number of the update is not finite."""
-    for name, value in values.items():
-        if type(value) is float and not math.isfinite(value) and name.startswith("train/"):
-            return True
-    return False
+    return any(
+        type(value) is float and not math.isfinite(value) and name.startswith("train/")
+        for name, value in values.items()
+    )
 
 
 def find_broken_parameters(model: BaseAlgorithm) -> list[NonFinite]:
@@ -116,10 +116,8 @@ def _puts_out_nan(model: BaseAlgorithm) -> bool:
 class ParameterWatch:
     """
     Checks one small parameter after each optimizer step: an update makes many steps, and torch fails in the one after
-    the policy broke. If gradients are clipped together, NaN in one is NaN in all.
-
-    :param model: the model in training
-    :param suspect: called if the parameter is huge or not finite
+    the policy broke. If gradients are clipped together, NaN in one is NaN in all. Calls ``suspect`` if the parameter is
+    huge or not finite.
     """
 
     def __init__(self, model: BaseAlgorithm, suspect: Callable[[], None]) -> None:

@@ -45,11 +45,7 @@ class _Course:
 
 
 class Score:
-    """
-    The mean episode reward over a training.
-
-    :param threshold: score at which the environment counts as solved
-    """
+    """The mean episode reward over a training."""
 
     def __init__(self, threshold: float | None) -> None:
         self._threshold = threshold

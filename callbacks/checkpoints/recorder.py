@@ -26,11 +26,7 @@ _PATIENCE = 1.0
 
 
 class CheckpointRecorder:
-    """
-    :param options: what to record
-    :param make_env: makes an environment to play in, or its id; ``None`` for one like in training
-    :param say: shows a message from a level of ``verbose`` on
-    """
+    """``say`` shows a message from a level of ``verbose`` on."""
 
     def __init__(
         self, options: CheckpointsOptions, make_env: MakeEnv | str | None, say: Callable[[str, int], None]
@@ -48,9 +44,7 @@ class CheckpointRecorder:
         return self._jobs.is_busy
 
     def prepare(self, training_env: VecEnv, make_env: MakeEnv | None) -> None:
-        """
-        :param make_env: makes an environment as for evaluation, if the run knows how
-        """
+        """``make_env`` makes an environment as for evaluation, if the run knows how."""
         self._make_env = self._make_env or make_env
         if self._packed_env is not None or not (self._options.table or self._wants_video):
             return

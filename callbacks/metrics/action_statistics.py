@@ -15,10 +15,7 @@ _NEAR = 0.99
 
 
 class ActionStatistics:
-    """
-    :param space: the action space
-    :param squashed: the buffer has actions scaled to -1 and 1, whatever the bounds of the space
-    """
+    """``squashed``: the buffer has actions scaled to -1 and 1, whatever the bounds of the space."""
 
     def __init__(self, space: spaces.Space, squashed: bool) -> None:
         self._width = math.prod(space.shape or ()) or 1

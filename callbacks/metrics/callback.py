@@ -17,12 +17,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from sb3_ext.callbacks.base import RunCallback, ScoreOptions
 from sb3_ext.callbacks.metrics.action_statistics import ActionStatistics
 from sb3_ext.callbacks.metrics.info_metrics import InfoMetrics
-from sb3_ext.callbacks.metrics.network_statistics import (
-    draw_sample,
-    initial_policy,
-    largest_entropy,
-    network_statistics,
-)
+from sb3_ext.callbacks.metrics.network_statistics import draw_sample, initial_policy, network_statistics
 from sb3_ext.callbacks.metrics.recent_data import RecentData, recent_transitions, thinned, whole_rollout
 from sb3_ext.callbacks.metrics.rollout_statistics import (
     ObservationStatistics,
@@ -30,11 +25,11 @@ from sb3_ext.callbacks.metrics.rollout_statistics import (
     summarize,
     value_statistics,
 )
-from sb3_ext.callbacks.metrics.time_budget import TimeBudget
-from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
+from sb3_ext.callbacks.metrics.time_metrics import TimeBudget, TimeMetrics
 from sb3_ext.callbacks.metrics.update_statistics import entropy, gradient_norms, scaled_losses
 from sb3_ext.common.env_checks import env_diversity
 from sb3_ext.common.options import Fraction, Number, Strings, read_keywords
+from sb3_ext.metrics.bounds import hard_bounds
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency
 from sb3_ext.runs.rows import Guard
 
@@ -96,7 +91,7 @@ class Metrics(RunCallback):
         # Off-policy algorithms scale actions to between -1 and 1, whatever the policy is
         squashed = isinstance(model, OffPolicyAlgorithm) or model.policy.squash_output
         self._actions = ActionStatistics(model.action_space, squashed)
-        self._largest_entropy = largest_entropy(model.action_space)
+        self._largest_entropy = hard_bounds("policy/entropy", model)[1]
         self._is_first_rollout = model.num_timesteps == 0 and model._n_updates == 0
         #: A rollout is complete and has not been learned from
         self._has_rollout = False

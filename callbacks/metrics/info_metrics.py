@@ -1,8 +1,8 @@
 """Logs numbers from the environment's ``info``."""
 
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,6 @@ from sb3_ext.wrappers.shaping.generic import find_in_info, number_keys
 __all__ = ["InfoMetrics"]
 
 _AT_END = "_at_end"
-
-
-@dataclass
-class _Mean:
-    total: float = 0.0
-    n: int = 0
-
-    def add(self, number: float) -> None:
-        self.total += number
-        self.n += 1
-
-    @property
-    def value(self) -> float:
-        return self.total / self.n
 
 
 class InfoMetrics:
@@ -38,7 +24,8 @@ class InfoMetrics:
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = tuple(keys)
-        self._means: dict[str, _Mean] = {}
+        self._totals: defaultdict[str, float] = defaultdict(float)
+        self._counts: Counter[str] = Counter()
         self._missing = set(keys)
         #: Numbers in the infos of ended episodes, for the warning about missing keys
         self._seen: set[str] = set()
@@ -63,9 +50,9 @@ class InfoMetrics:
             self._keys = tuple(other for other in self._keys if other != key)
             warnings.warn(f"metrics: info: {key!r} is {value!r} in the info, which is not a number.", stacklevel=2)
             return
-        self._means.setdefault(f"info/{key}", _Mean()).add(number)
-        if done:
-            self._means.setdefault(f"info/{key}{_AT_END}", _Mean()).add(number)
+        for name in (f"info/{key}", f"info/{key}{_AT_END}") if done else (f"info/{key}",):
+            self._totals[name] += number
+            self._counts[name] += 1
 
     def take(self) -> dict[str, float]:
         """The means since the last call."""
@@ -76,10 +63,9 @@ class InfoMetrics:
                 stacklevel=2,
             )
             self._missing.clear()
-        means, self._means = self._means, {}
-        return {name: mean.value for name, mean in means.items() if not self._says_the_same(name, means)}
-
-    @staticmethod
-    def _says_the_same(name: str, means: Mapping[str, _Mean]) -> bool:
-        """Only the last steps of episodes have the key, so both means are equal."""
-        return name.endswith(_AT_END) and means[name].n == means[name.removesuffix(_AT_END)].n
+        totals, counts = self._totals, self._counts
+        self._totals, self._counts = defaultdict(float), Counter()
+        for name in [name for name in counts if name.endswith(_AT_END)]:
+            if counts[name] == counts[name.removesuffix(_AT_END)]:
+                del counts[name]  # only last steps have the key, so both means are equal
+        return {name: totals[name] / count for name, count in counts.items()}

@@ -5,7 +5,7 @@ This has no side effects: no gradients, no random numbers, no hooks left behind.
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +34,7 @@ _Memory = tuple[th.Tensor, th.Tensor]
 
 @dataclass(frozen=True)
 class PolicySample:
-    """
-    :param observations: some of those collected
-    :param action_masks: for MaskablePPO
-    :param memories: for RecurrentPPO, the LSTM states of actor and critic before these observations
-    :param episode_starts: for RecurrentPPO
-    """
+    """``memories`` are the LSTM states of actor and critic before these observations."""
 
     observations: Observations
     action_masks: np.ndarray | None = None
@@ -78,8 +73,7 @@ def network_statistics(model: BaseAlgorithm, sample: PolicySample) -> dict[str, 
     metrics: dict[str, float] = {}
     if not relus and not (is_on_policy and is_discrete):
         return metrics
-    with asking(model.policy), ExitStack() as stack:
-        alive = stack.enter_context(_watching(relus)) if relus else {}
+    with asking(model.policy), _watching(relus) as alive:
         if is_on_policy:
             distribution = _distribution(model.policy, sample)
             if relus:

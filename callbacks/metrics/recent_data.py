@@ -21,10 +21,8 @@ _MAX_TRANSITIONS, _MAX_BYTES = 1000, 2_000_000
 @dataclass(frozen=True)
 class RecentData:
     """
-    :param observations: as the algorithm sees them
-    :param actions: as the buffer has them
-    :param n_axes: axes before those of one observation: steps and environments, or only samples
-    :param n_envs: number of environments they come from
+    Observations as the algorithm sees them, and actions as the buffer has them. ``n_axes`` come before those of one
+    observation: steps and environments, or only samples.
     """
 
     observations: Observations
@@ -71,11 +69,9 @@ def recent_transitions(buffer: ReplayBuffer, n_steps: int, vec_normalize: VecNor
 
 
 def even_stride(size: int, limit: int, period: int) -> int:
-    """A stride that picks about ``limit`` of ``size`` items, evenly over all kinds.
-
-    :param size: number of items
-    :param limit: number to pick
-    :param period: items this far apart are of the same kind, such as one environment or one feature
+    """
+    A stride that picks about ``limit`` of ``size`` items, evenly over all kinds. Items that are ``period`` apart are of
+    the same kind, such as one environment or one feature.
     """
     stride = max(-(-size // limit), 1)
     while math.gcd(stride, period) > 1:

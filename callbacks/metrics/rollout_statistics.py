@@ -1,8 +1,7 @@
 """Statistics of collected observations, rewards, returns and values."""
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -82,17 +81,12 @@ class ObservationStatistics:
 
     def sample(self, data: RecentData) -> np.ndarray:
         """Some of the numbers in the observations."""
-        samples = list(self._samples(data))
-        return samples[0] if len(samples) == 1 else np.concatenate(samples)
-
-    def _samples(self, data: RecentData) -> Iterator[np.ndarray]:
+        samples, observations = [], data.observations
         for key, width, scale in self._parts:
-            part: Any = data.observations
-            part = part if key is None else part[key]
-            numbers = thinned(part, width * data.n_envs, MAX_NUMBERS // len(self._parts))
-            if scale != 1.0:
-                numbers *= scale
-            yield numbers
+            part = observations[key] if isinstance(observations, dict) and key is not None else observations
+            numbers = thinned(part, width * data.n_envs, MAX_NUMBERS // len(self._parts))  # type: ignore[arg-type]
+            samples.append(numbers if scale == 1.0 else numbers * scale)
+        return samples[0] if len(samples) == 1 else np.concatenate(samples)
 
     def describe(self, sample: np.ndarray) -> dict[str, float]:
         return summarize(sample).named("env/obs") if self._are_quantities else {}

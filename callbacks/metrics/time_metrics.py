@@ -1,9 +1,10 @@
-"""Progress, speed and remaining time of a training."""
+"""Progress, speed and remaining time of a training, and work that may only take a fraction of it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-__all__ = ["TimeMetrics"]
+__all__ = ["TimeBudget", "TimeMetrics"]
 
 #: The remaining time is estimated from about this fraction of the steps, the latest. The first steps would mislead,
 #: because they come before the first update or before ``learning_starts``.
@@ -11,13 +12,7 @@ _RECENT = 0.5
 
 
 class TimeMetrics:
-    """
-    The metrics ``time/…`` of one call of ``learn``. Earlier steps count as progress, but not for the speed.
-
-    :param start: timesteps at the start of the call
-    :param n_envs: number of environments
-    :param clock: returns seconds
-    """
+    """The metrics ``time/…`` of one ``learn``. Steps before ``start`` count as progress, but not for the speed."""
 
     def __init__(self, start: int, n_envs: int, clock: Callable[[], float] = time.perf_counter) -> None:
         self._start, self._n_envs, self._clock = start, n_envs, clock
@@ -26,11 +21,7 @@ class TimeMetrics:
         self._seconds_a_step = 0.0
 
     def measure(self, step: int, total: int, closes_interval: bool) -> dict[str, float]:
-        """
-        :param step: current timesteps
-        :param total: timesteps at the end of the training
-        :param closes_interval: measure the speed since the last time
-        """
+        """``total`` timesteps are the whole training. ``closes_interval``: measure the speed since the last time."""
         metrics: dict[str, float] = {
             "time/vec_steps": self._start // self._n_envs + (step - self._start) // self._n_envs
         }
@@ -50,3 +41,30 @@ class TimeMetrics:
         self._seconds_a_step += (seconds / steps - self._seconds_a_step) * weight
         self._last_step, self._last_time = step, now
         return steps / seconds
+
+
+class TimeBudget:
+    """Limits work to a ``share`` of the time since this object was created."""
+
+    def __init__(self, share: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._share, self._clock = share, clock
+        self._start = clock()
+        self._spent = 0.0
+        self._latest = 0.0
+
+    @property
+    def allows(self) -> bool:
+        """Whether there is time for the work, if it takes as long as last time. Always true the first time."""
+        if self._spent == 0.0:
+            return True
+        return self._spent + self._latest <= self._share * (self._clock() - self._start)
+
+    @contextmanager
+    def spending(self) -> Iterator[None]:
+        """Enter it around the work."""
+        start = self._clock()
+        try:
+            yield
+        finally:
+            self._latest = self._clock() - start
+            self._spent += self._latest

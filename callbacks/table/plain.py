@@ -8,7 +8,7 @@ from typing import TextIO
 
 from sb3_ext.callbacks.table.format import format_value
 from sb3_ext.callbacks.table.state import AlertMetric, alerts_of
-from sb3_ext.metrics.catalogue import describe, metrics, ordered
+from sb3_ext.metrics.catalogue import catalogue, describe, ordered
 
 __all__ = ["PlainLines", "plain_line"]
 
@@ -63,6 +63,6 @@ def plain_line(step: int, total: int, values: Mapping[str, float | str], alerts:
 @lru_cache(maxsize=1)
 def _unique_short_names() -> frozenset[str]:
     """Names that only one group has, except evaluation's, whose score could be mistaken for training's."""
-    counts = Counter(info.short_name for info in metrics())
-    of_eval = {info.short_name for info in metrics() if info.group == "eval"}
+    counts = Counter(info.short_name for info in catalogue().metrics)
+    of_eval = {info.short_name for info in catalogue().metrics if info.group == "eval"}
     return frozenset(name for name, count in counts.items() if count == 1 and name not in of_eval)

@@ -21,7 +21,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from sb3_ext.callbacks.tracking.writer import EVAL_STEP, EVAL_VEC_STEP, TIMESTEPS
 from sb3_ext.metrics.bounds import hard_bounds
-from sb3_ext.metrics.catalogue import describe, groups, ordered
+from sb3_ext.metrics.catalogue import catalogue, describe, ordered
 from sb3_ext.runs.facts import algorithm_name
 from sb3_ext.runs.files import write_json
 
@@ -89,7 +89,7 @@ def dashboard(names: Iterable[str], model: BaseAlgorithm, x: str = TIMESTEPS, en
         )
 
     sections = [Section(_MAIN, panels_of(name for name in shown if describe(name).chart), is_open=True)]
-    titles = {group.name: group.title for group in groups()} | _OTHER_TITLES
+    titles = {group.name: group.title for group in catalogue().groups} | _OTHER_TITLES
     for group, members in groupby(shown, key=lambda name: describe(name).group):
         title = titles.get(group, group or "Other")
         sections.append(Section(title, panels_of(members), is_open=group in _OPEN))

@@ -21,16 +21,7 @@ from urllib.parse import urlparse
 from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.runs.plain_files import read_json
 
-__all__ = [
-    "RUN_FILE",
-    "ZIP_NAME",
-    "ZIP_TYPE",
-    "download_run",
-    "leads_out",
-    "masked_lines",
-    "unpack_run",
-    "zip_run",
-]
+__all__ = ["RUN_FILE", "ZIP_NAME", "ZIP_TYPE", "download_run", "leads_out", "masked_lines", "unpack_run", "zip_run"]
 
 #: File in a run folder with the run's address on W&B
 RUN_FILE = "tracking.json"

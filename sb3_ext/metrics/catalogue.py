@@ -23,8 +23,6 @@ __all__ = [
     "MetricInfo",
     "catalogue",
     "describe",
-    "groups",
-    "metrics",
     "ordered",
     "read_catalogue",
 ]
@@ -37,12 +35,6 @@ Bound = float | str | None
 
 
 class MetricGroup(Options):
-    """
-    :param name: the part of a metric's name before the slash
-    :param title: for people
-    :param about: what its metrics have in common
-    """
-
     name: str
     title: str
     about: str = ""
@@ -119,10 +111,7 @@ class MetricInfo(Options):
 
 
 class Catalogue:
-    """
-    :param groups: in display order
-    :param metrics: all entries, in the order of the file
-    """
+    """Groups are in display order, metrics in the order of the file."""
 
     def __init__(self, groups: Iterable[MetricGroup], metrics: Iterable[MetricInfo]) -> None:
         self.groups, self.metrics = tuple(groups), tuple(metrics)
@@ -168,14 +157,6 @@ def ordered(names: Iterable[str]) -> list[str]:
 @lru_cache(maxsize=4096)
 def _position(name: str) -> tuple[Any, ...]:
     return catalogue().position(name)
-
-
-def groups() -> tuple[MetricGroup, ...]:
-    return catalogue().groups
-
-
-def metrics() -> tuple[MetricInfo, ...]:
-    return catalogue().metrics
 
 
 def read_catalogue(raw: Mapping[str, Mapping[str, Any]]) -> Catalogue:

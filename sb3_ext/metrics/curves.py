@@ -18,12 +18,7 @@ _Point = tuple[int, int, float]
 
 
 class Series(NamedTuple):
-    """
-    One metric over a training.
-
-    :param steps: timesteps, never decreasing
-    :param values: as many; NaN and infinity are kept
-    """
+    """One metric over a training. Steps never decrease; values may be NaN or infinite."""
 
     steps: np.ndarray
     values: np.ndarray

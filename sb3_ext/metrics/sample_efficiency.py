@@ -9,9 +9,6 @@ class SampleEfficiency:
     """
     Best score, area under the curve of scores, and the steps that a threshold took. A score is the raw reward of the
     latest episodes, ``rollout/ep_rew_mean``.
-
-    :param start: timesteps when the curve begins
-    :param threshold: the score at which the task counts as solved, if it is known
     """
 
     def __init__(self, start: int = 0, threshold: float | None = None) -> None:
@@ -22,11 +19,7 @@ class SampleEfficiency:
         self._reached_at: int | None = None
 
     def add(self, step: int, score: float) -> dict[str, float]:
-        """
-        :param step: timesteps, of this and of all later ones at least those of the last time
-        :param score: the score then
-        :return: the metrics
-        """
+        """Add a score, in order of the steps. Returns the metrics."""
         if math.isfinite(score):
             # What was before the first episode had ended is unknown: the first score holds from the start
             before = score if math.isnan(self._last_score) else self._last_score

@@ -16,12 +16,7 @@ from requests.exceptions import HTTPError
 
 from sb3_ext.zoo.registry import ALGORITHMS
 
-__all__ = [
-    "patch_generate_metadata",
-    "patch_missing_files",
-    "patch_model_card",
-    "patch_replay_video",
-]
+__all__ = ["patch_generate_metadata", "patch_missing_files", "patch_model_card", "patch_replay_video"]
 
 #: The download refuses to start without the variable
 _CAUTION = """# TRUST_REMOTE_CODE lets the download run code from its publisher: only set it for people you trust

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sb3_ext.metrics.catalogue import Bound, MetricInfo, groups, metrics
+from sb3_ext.metrics.catalogue import Bound, MetricInfo, catalogue
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -134,11 +134,11 @@ norm that falls smoothly can belong to an agent that has given up. Read it toget
 
 def document() -> str:
     """The whole text."""
-    return "\n".join([HEAD, *(_group_section(group.name) for group in groups()), GRADIENTS])
+    return "\n".join([HEAD, *(_group_section(group.name) for group in catalogue().groups), GRADIENTS])
 
 
 def _group_section(name: str) -> str:
-    group = next(group for group in groups() if group.name == name)
+    group = next(group for group in catalogue().groups if group.name == name)
     lines = [
         f"## {group.title}: `{name}/`",
         group.about,
@@ -146,7 +146,7 @@ def _group_section(name: str) -> str:
         "| metric | meaning | how to read it | unit | bounds |",
         "|---|---|---|---|---|",
     ]
-    entries = sorted((info for info in metrics() if info.group == name), key=lambda info: info.priority)
+    entries = sorted((info for info in catalogue().metrics if info.group == name), key=lambda info: info.priority)
     return "\n".join([*lines, *map(_line, entries), ""])
 
 

@@ -20,9 +20,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 from sb3_ext import REINFORCE, A2CExt, MaskablePPOExt, PPOExt, RecurrentPPOExt
 from sb3_ext.callbacks.metrics.callback import Metrics
 from sb3_ext.callbacks.metrics.episode_metrics import EpisodeMetrics
-from sb3_ext.metrics import catalogue
 from sb3_ext.metrics.bounds import hard_bounds, is_within
-from sb3_ext.metrics.catalogue import describe, groups, metrics, ordered, read_catalogue
+from sb3_ext.metrics.catalogue import CATALOGUE_FILE, catalogue, describe, ordered, read_catalogue
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.wrappers.shaping.terms import RewardTerms
 
@@ -110,7 +109,7 @@ def test_every_name_of_a_metric_in_the_source_has_an_entry():
     sources = [path for folder in ("sb3_ext", "callbacks", "wrappers") for path in (PROJECT / folder).rglob("*.py")]
     names = {text for path in sources for text in texts_of(path) if re.fullmatch(r"[a-z]+(/[a-z_*]+)+", text)}
     assert len(names) > 90
-    known = {group.name for group in groups()}
+    known = {group.name for group in catalogue().groups}
     assert [name for name in sorted(names - NOT_METRICS) if name.split("/")[0] not in known] == []
     whole = {name for name in names - NOT_METRICS if "*" not in name}
     assert [name for name in sorted(whole) if not describe(name).entry] == []
@@ -147,9 +146,9 @@ def test_names_are_ordered_by_group_and_priority_and_unknown_ones_come_last():
 
 
 def test_every_entry_is_of_a_group_and_no_name_is_written_twice():
-    written = re.findall(r"^  (\S+/\S+):$", catalogue.CATALOGUE_FILE.read_text(), re.MULTILINE)
-    assert sorted(written) == sorted(info.name for info in metrics())
-    assert {info.group for info in metrics()} == {group.name for group in groups()}
+    written = re.findall(r"^  (\S+/\S+):$", CATALOGUE_FILE.read_text(), re.MULTILINE)
+    assert sorted(written) == sorted(info.name for info in catalogue().metrics)
+    assert {info.group for info in catalogue().metrics} == {group.name for group in catalogue().groups}
 
 
 @pytest.mark.parametrize(

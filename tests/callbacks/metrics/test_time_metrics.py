@@ -2,8 +2,7 @@
 
 import pytest
 
-from sb3_ext.callbacks.metrics.time_budget import TimeBudget
-from sb3_ext.callbacks.metrics.time_metrics import TimeMetrics
+from sb3_ext.callbacks.metrics.time_metrics import TimeBudget, TimeMetrics
 
 
 class Clock:

@@ -11,10 +11,10 @@ from sb3_ext.callbacks.table.format import format_value
 from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.callbacks.table.state import TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
-from sb3_ext.metrics.catalogue import describe, metrics
+from sb3_ext.metrics.catalogue import catalogue, describe
 from sb3_ext.metrics.curves import CurveStore
 
-NAMES = [info.name for info in metrics() if "*" not in info.name and info.group != "alert"]
+NAMES = [info.name for info in catalogue().metrics if "*" not in info.name and info.group != "alert"]
 ALERTS = ["entropy_collapse", "kl_high", "reward_stall", "value_useless"]
 
 
