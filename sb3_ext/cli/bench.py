@@ -74,11 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Configured(NamedTuple):
-    """
-    What the hyperparameter file says.
-
-    :param kinds: available ones; without subproc, since multicore does the same with less
-    """
+    """What the hyperparameter file says, and the available kinds of environments."""
 
     n_envs: int
     n_steps: int
@@ -89,6 +85,7 @@ def _configured(algo: str, env_id: str) -> Configured:
     with make_model(algo, env_id, {}) as model:
         assert model.env is not None
         has_native = isinstance(model.env.unwrapped, (CartPoleVecEnv, NativeAtariVecEnv))
+        # Without subproc, since multicore does the same with less
         kinds = ["native", "dummy", "multicore"] if has_native else ["dummy", "multicore"]
         return Configured(model.n_envs, model.n_steps, kinds)
 
@@ -120,8 +117,7 @@ def _table(env_id: str, algo: str, results: list[Result]) -> Table:
 
 
 def _advice(args: argparse.Namespace, best: Result, configured: Configured) -> str:
-    options = {"native": "native: true", "dummy": "native: false, vec_env: dummy"}
-    ext = options.get(best.kind, f"native: false, vec_env: {best.kind}")
+    ext = ", ".join(f"{name}: {str(value).lower()}" for name, value in _KINDS[best.kind].items())
     lines = [f"\nFastest here, for the section {args.env} of {args.algo}'s hyperparameters (--conf-file):"]
     lines += [f"  n_envs: {best.n_envs}", f"  n_steps: {best.n_steps}", f"  ext: {{{ext}}}"]
     lines += [f"\nEach line is one pass of {args.seconds:g} seconds: differences below 10 % are noise."]

@@ -40,12 +40,7 @@ class EnvEntry:
 
 
 def import_packages(more: Iterable[str] = ()) -> list[str]:
-    """
-    Let installed packages register their environments.
-
-    :param more: packages in addition to those that RL Zoo knows
-    :return: one line for each that failed
-    """
+    """Let packages that RL Zoo knows, and ``more``, register environments. Returns a line for each failure."""
     problems = []
     for name in (*ENV_PACKAGES, *more):
         if name in ENV_PACKAGES and importlib.util.find_spec(name) is None:

@@ -51,10 +51,9 @@ def run(args: argparse.Namespace) -> int:
     pattern, notes = " ".join(args.pattern), []
     entries = [entry for entry in list_environments() if entry.ours or not args.ours]
     if args.algo is not None:
-        entries = _tuned_for(args.algo, entries)
-        if not args.pattern and not args.json:
-            entries, n_atari = _without_atari(args.algo, entries)
-            notes += [f"And {n_atari} Atari ids with the section `atari`: search for one by name."] if n_atari else []
+        entries, n_atari = _tuned_for(args.algo, entries, with_atari=bool(args.pattern or args.json))
+        if n_atari:
+            notes.append(f"And {n_atari} Atari ids with the section `atari`: search for one by name.")
     entries, has_words = search(entries, args.pattern)
     if not entries:
         print(f"No environment{' of these' * (args.ours or bool(args.algo))} matches {pattern!r}.", file=sys.stderr)
@@ -74,20 +73,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _names_of(algo: str) -> set[str]:
-    """If our file has no section for an environment, RL Zoo's for the stock algorithm is used."""
-    return {algo, STOCK_EQUIVALENT.get(algo, algo)}
-
-
-def _tuned_for(algo: str, entries: Sequence[EnvEntry]) -> list[EnvEntry]:
+def _tuned_for(algo: str, entries: Sequence[EnvEntry], with_atari: bool) -> tuple[list[EnvEntry], int]:
+    """Also counts the Atari ids left out: hundreds of them share one section and would hide the others."""
     check_choice("--algo", algo, tuned_algorithms())
-    return [entry for entry in entries if _names_of(algo) & set(entry.tuned)]
-
-
-def _without_atari(algo: str, entries: Sequence[EnvEntry]) -> tuple[list[EnvEntry], int]:
-    """Hundreds of ids share one section and would hide the others."""
-    own = [entry for entry in entries if any(entry.tuned.get(name) == entry.env_id for name in _names_of(algo))]
-    return own, len(entries) - len(own)
+    # If our file has no section for an environment, RL Zoo's for the stock algorithm is used
+    names = {algo, STOCK_EQUIVALENT.get(algo, algo)}
+    tuned = [entry for entry in entries if names & set(entry.tuned)]
+    own = [entry for entry in tuned if any(entry.tuned.get(name) == entry.env_id for name in names)]
+    return (tuned, 0) if with_atari else (own, len(tuned) - len(own))
 
 
 def _find_spaces(entries: Sequence[EnvEntry], packages: Sequence[str]) -> dict[str, EnvSpaces]:
@@ -119,8 +112,10 @@ def _print(entries: Sequence[EnvEntry], found: dict[str, EnvSpaces] | None) -> N
     rows = [_cells(entry, found) for entry in entries]
     if sys.stdout.isatty():
         _print_table(header, rows)
-    else:
-        _print_aligned([header, *rows])
+        return
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _cells(entry: EnvEntry, found: dict[str, EnvSpaces] | None) -> list[str]:
@@ -132,12 +127,6 @@ def _cells(entry: EnvEntry, found: dict[str, EnvSpaces] | None) -> list[str]:
     own = [algo for algo, section in entry.tuned.items() if section == entry.env_id]
     shared = [algo for algo in entry.tuned if algo not in own]
     return [*cells, " ".join([*own, *(["atari:", *shared] if shared else [])])]
-
-
-def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

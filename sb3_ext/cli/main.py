@@ -25,10 +25,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """
-    :param arguments: the command line without the program's name; by default that of this process
-    :return: exit code
-    """
+    """Run a command line, by default that of this process, and return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± still gets the rest

@@ -22,10 +22,7 @@ __all__ = ["make_model"]
 def make_model(
     algo: str, env_id: str, hyperparams: dict[str, Any], conf: str | None = None, seed: int = 0
 ) -> Iterator[OnPolicyAlgorithm]:
-    """
-    :param hyperparams: changes to the section of the hyperparameter file
-    :param conf: hyperparameter file; the algorithm's own by default
-    """
+    """``hyperparams`` change the section of the file ``conf``, by default the algorithm's own."""
     if env_id not in gym.registry:
         raise ValueError(f"There is no environment {env_id!r}: {nearest(env_id, list(gym.registry))}")
     on_policy = [name for name, algorithm in ALGOS.items() if issubclass(algorithm, OnPolicyAlgorithm)]

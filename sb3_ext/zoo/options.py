@@ -93,10 +93,7 @@ class ExtOptions(Options):
         return self.model_copy(update=changed)
 
     def overridden_by(self, flags: Mapping[str, Any]) -> ExtOptions:
-        """
-        :param flags: values of RL Zoo's flags that were typed, see ``train_flags``
-        :return: the options without what these override; RL Zoo's own callback has the values for evaluation
-        """
+        """Without what typed ``flags`` override, see ``train_flags``. RL Zoo's callback has those for evaluation."""
         evaluation, checkpoints, tracking = self.evaluation, self.checkpoints, self.tracking
         if evaluation is not None and "eval_freq" in flags:
             evaluation = evaluation.model_copy(update={"every": None})
@@ -120,8 +117,8 @@ OUR_DEFAULTS: dict[str, Any] = {
 
 def read_ext(raw: Any, is_ours: bool = False) -> ExtOptions:
     """
-    :param raw: the value of ``ext`` in a file; ``None`` when it has none
-    :param is_ours: whether the algorithm is one of ours, for the defaults
+    The value of ``ext`` in a file, ``None`` if it has none. Our algorithms have :data:`OUR_DEFAULTS`.
+
     :raises UsageError: with a line for each problem
     """
     if is_ours and (raw is None or isinstance(raw, Mapping)):

@@ -34,10 +34,7 @@ def patch_playing() -> None:
 
 
 def statistics_or_warning(model_path: str, is_normalized: bool) -> Path | None:
-    """
-    :param is_normalized: whether the run normalises, so that statistics are expected
-    :return: the statistics saved with the model, if there are any
-    """
+    """The statistics saved with the model, if there are any. They are expected if the run ``is_normalized``."""
     if not is_normalized and not statistics_path(model_path).is_file():
         return None
     try:
@@ -90,7 +87,10 @@ class PlayedModels:
         statistics = None
         if model is not None and not model.is_final and hyperparams.get("normalize"):
             statistics = statistics_or_warning(model.path, is_normalized=True)
-        return _without_shaping(_create_with_statistics(call, statistics))
+        env = _create_with_statistics(call, statistics)
+        if env.has_attr("set_shaping"):
+            env.env_method("set_shaping", False)
+        return env
 
 
 def _create_with_statistics(call: inspect.BoundArguments, statistics: Path | None) -> VecEnv:
@@ -102,12 +102,6 @@ def _create_with_statistics(call: inspect.BoundArguments, statistics: Path | Non
         shutil.copy(statistics, Path(folder, "vecnormalize.pkl"))
         call.arguments["stats_path"] = folder
         return create_test_env(*call.args, **call.kwargs)
-
-
-def _without_shaping(env: VecEnv) -> VecEnv:
-    if env.has_attr("set_shaping"):
-        env.env_method("set_shaping", False)
-    return env
 
 
 def _playable_models(asked: dict[str, Any]) -> str:

@@ -10,9 +10,8 @@ __all__ = ["claim_folder"]
 
 def claim_folder(wanted: str, log_path: str, env_name: str) -> str:
     """
-    Make a new folder. RL Zoo chooses its number long before it makes it, and would share an existing one.
-
-    :return: that folder, or one with a higher number if another training has it
+    Make the folder, or one with a higher number if another training has it. RL Zoo chooses the number long before it
+    makes the folder, and would share an existing one.
     """
     os.makedirs(log_path, exist_ok=True)
     first = get_latest_run_id(log_path, env_name) + 1

@@ -33,17 +33,13 @@ def sample_ppo_ext_params(
     kl_stop = trial.suggest_categorical("kl_stop", [False, True])
     # Always sampled, so that the multivariate sampler sees one fixed space
     target_kl = trial.suggest_float("target_kl", 0.003, 0.1, log=True)
-    return {**hyperparams, **_convert_kl_params(kl_stop, target_kl)}
+    return {**hyperparams, "target_kl": target_kl if kl_stop else None}
 
 
 def convert_ppo_ext_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
-    of_ppo = {name: value for name, value in sampled_params.items() if name not in ("kl_stop", "target_kl")}
-    kl_params = _convert_kl_params(sampled_params["kl_stop"], sampled_params["target_kl"])
-    return {**convert_onpolicy_params(of_ppo), **kl_params}
-
-
-def _convert_kl_params(kl_stop: bool, target_kl: float) -> dict[str, Any]:
-    return {"target_kl": target_kl if kl_stop else None}
+    of_ppo = {**sampled_params}
+    kl_stop, target_kl = of_ppo.pop("kl_stop"), of_ppo.pop("target_kl")
+    return {**convert_onpolicy_params(of_ppo), "target_kl": target_kl if kl_stop else None}
 
 
 def sample_reinforce_params(

@@ -71,10 +71,7 @@ _SEAMS: dict[tuple[str, str], Callable[[], None]] = {
 
 
 def apply(when: str, module: str) -> None:
-    """
-    :param when: ``"before"`` or ``"after"`` the module is loaded
-    :param module: one of RL Zoo's modules
-    """
+    """Called ``"before"`` or ``"after"`` a module of RL Zoo is loaded."""
     _SEAMS[when, module]()
 
 

@@ -57,10 +57,8 @@ def _stock_file(config: str, algo: str, env_id: str) -> str | None:
 
 def check_section(hyperparams: dict[str, Any], algorithm: type[BaseAlgorithm], where: str) -> None:
     """
-    Find mistyped keys, and missing ones that RL Zoo fails without in ways that don't explain it.
-
-    :param hyperparams: the section; its ``n_timesteps`` becomes a number
-    :param where: file and section, for errors
+    Find mistyped keys, and missing ones that RL Zoo fails without in ways that don't explain it. ``n_timesteps``
+    becomes a number.
     """
     parameters = inspect.signature(algorithm.__init__).parameters
     check_keywords(algorithm.__name__, hyperparams, [*parameters, *SECTION_KEYS])

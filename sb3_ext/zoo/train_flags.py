@@ -1,6 +1,4 @@
-"""Which flags of ``rl_zoo3.train`` were typed: these override a file. RL Zoo's arguments alone don't tell, as all flags
-have defaults.
-"""
+"""Which flags of ``rl_zoo3.train`` were typed: these override a file. RL Zoo's arguments have the defaults too."""
 
 import argparse
 import sys
@@ -12,10 +10,7 @@ _FLAGS = {"--eval-freq": int, "--eval-episodes": int, "--save-freq": int, "--vec
 
 
 def typed_flags(args: argparse.Namespace) -> dict[str, Any]:
-    """
-    :return: values of the flags that were typed and that a file can set too, by the name of the argument; only
-        ``track`` when the arguments are not from RL Zoo's command line
-    """
+    """Typed flags that a file can set too, by argument; only ``track`` without RL Zoo's command line."""
     track = {"track": getattr(args, "track", False)}
     if not hasattr(args, "eval_episodes"):
         return track
