@@ -1,7 +1,7 @@
 """Callbacks: metrics, alerts, evaluation, checkpoints, tracking, reports.
 
-One topic a package or file; each does one thing, asks the algorithm through public methods, and is usable from a YAML
-``callback:`` line, with stock algorithms too. All meet at the rows of the logger, see ``rows``.
+Each file or package is about one topic. All of them work with stock algorithms, and under RL Zoo's key ``callback:``.
+They join the run of their training, see ``sb3_ext.runs.run``.
 """
 
 from sb3_ext.callbacks.alerts import Alerts

@@ -97,7 +97,6 @@ class Evaluation(RunCallback, EvalCallback):
         self._stock_freq: int | None = None
         self._stop: StopCondition | None = None
         self._worker: EvaluationWorker | None = None
-        self._ends_here = False
         self._due = math.inf
 
     @classmethod
@@ -153,7 +152,7 @@ class Evaluation(RunCallback, EvalCallback):
 
     def _on_training_start(self) -> None:
         super()._on_training_start()
-        self.skipped, self._ends_here = 0, False
+        self.skipped = 0
         self._stop = StopCondition(self.options, self.run.threshold)
         self._due = self._next_due() if self._stop.has_begun else math.inf
         if self.options.process:
@@ -185,10 +184,9 @@ class Evaluation(RunCallback, EvalCallback):
         if self.num_timesteps >= self._due:
             go_on = self._evaluate() and go_on
         if stop.reached is not None:
-            self.run.stop_reason = stop.reached
+            self.run.stop(stop.reached, stop.advice)
             self.say(f"{stop.headline}, training stops at {self.num_timesteps:,} steps: {stop.reached}")
-        self._ends_here = not go_on or stop.reached is not None
-        return not self._ends_here
+        return go_on and stop.reached is None
 
     def _evaluate(self) -> bool:
         self._due = self._next_due()
@@ -284,8 +282,7 @@ class Evaluation(RunCallback, EvalCallback):
         error = self.run.error
         try:
             if error is None or self.run.is_interrupted:
-                reached_end = self._ends_here or self.num_timesteps >= self.model._total_timesteps
-                self._finish_evaluations(is_complete=error is None and reached_end)
+                self._finish_evaluations(is_complete=error is None)
             if error is None and "eval/step" in self.logger.name_to_value:
                 self.run.rows.flush(self.num_timesteps)
         finally:

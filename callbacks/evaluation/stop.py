@@ -36,9 +36,15 @@ class StopCondition:
         self._options = options
         #: Whether the agent is good enough to be evaluated
         self.has_begun = options.start_at is None
-        #: Why training can stop, and a headline for it
+        #: Why training can stop; a headline for it, and what to change if it was too early
         self.reached: str | None = None
-        self.headline = "No more improvement" if options.stop == "plateau" else "Solved"
+        self.headline = "Solved"
+        self.advice: str | None = None
+        if options.stop == "plateau":
+            self.headline = "No more improvement"
+            self.advice = (
+                "If it could still improve, raise `patience` or lower `min_improvement` of `ext: {evaluation: …}`."
+            )
         #: Whether it needs the training episodes
         self.watches = options.stop == "rollout" or not self.has_begun
         self._first: float | None = None

@@ -29,7 +29,18 @@ _PACKAGES = ("sb3-ext", "stable-baselines3", "sb3-contrib", "rl_zoo3", "gymnasiu
 #: Parameters of an algorithm that say nothing about how it learns, or that are told elsewhere
 _NOT_HYPERPARAMETERS = ("self", "policy", "env", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
 #: Facts that say how a training went, or that are of no use to a tracker
-_NOT_CONFIG = ("model", "started", "charts", "state", "steps", "seconds", "stop_reason", "signal", "error")
+_NOT_CONFIG = (
+    "model",
+    "started",
+    "charts",
+    "state",
+    "steps",
+    "seconds",
+    "stop_reason",
+    "stop_advice",
+    "signal",
+    "error",
+)
 
 
 #: Algorithms that RL Zoo does not call after their class
@@ -68,6 +79,7 @@ class RunFacts:
     steps: int | None = None
     seconds: float | None = None
     stop_reason: str | None = None
+    stop_advice: str | None = None
     signal: str | None = None
     error: str | None = None
 

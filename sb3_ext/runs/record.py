@@ -35,7 +35,9 @@ _MANY = 5000
 _MAX_EVALUATIONS = 100_000_000
 #: Types of values that the report relies on
 _TRAINING: dict[str, type] = {
-    **dict.fromkeys(("state", "algorithm", "env_id", "stop_reason", "error", "signal", "threshold_source"), str),
+    **dict.fromkeys(
+        ("state", "algorithm", "env_id", "stop_reason", "stop_advice", "error", "signal", "threshold_source"), str
+    ),
     **dict.fromkeys(("steps", "steps_at_start", "total_timesteps", "seconds", "threshold", "env_threshold"), float),
     **{"axis": str, "n_envs": float},
     **dict.fromkeys(("evaluates", "deterministic_eval"), bool),

@@ -85,6 +85,7 @@ class Run:
         self.env_threshold: float | None = None
         self.error: BaseException | None = None
         self.stop_reason: str | None = None
+        self._stop_advice: str | None = None
         #: The metric that each alert is about, for a table to show it there
         self.alert_metrics: dict[str, str] = {}
         #: Python is about to end: no thread or process can be started
@@ -127,7 +128,7 @@ class Run:
         self.stock = StockCallbacks.among(top)
         self.stock.on_new_best(lambda evaluation: self.emit("new_best", evaluation))
         env = model.get_env()
-        assert env is not None, "it is being trained in"
+        assert env is not None, "a model in training has an environment"
         thresholds = map(reward_threshold, (env, *(evaluation.eval_env for evaluation in self.stock.evaluations)))
         self.env_threshold = next((threshold for threshold in thresholds if threshold is not None), None)
         self.facts = RunFacts.of(model, self._algo, getattr(spec_of(env), "id", None))
@@ -183,6 +184,15 @@ class Run:
     def say(self, text: str) -> None:
         """Print at once, above a live table."""
         say(text)
+
+    def stop(self, reason: str, advice: str | None = None) -> None:
+        """
+        Call this before a callback's ``_on_step`` returns False.
+
+        :param reason: why training ends here, for ``run.json`` and the report
+        :param advice: what to change if it ended too early, for the report
+        """
+        self.stop_reason, self._stop_advice = reason, advice
 
     def on(self, event: Event, do: Callable[..., None]) -> None:
         """Call ``do`` at each such event; an error in it becomes a warning."""
@@ -268,7 +278,7 @@ class Run:
         facts.state = "finished" if error is None else "interrupted" if self.is_interrupted else "failed"
         facts.seconds = round(time.perf_counter() - self._started, 3)
         facts.steps = int(self.model.num_timesteps)
-        facts.stop_reason = self.stop_reason
+        facts.stop_reason, facts.stop_advice = self.stop_reason, self._stop_advice
         if self.is_interrupted:
             signal = received_signal()
             facts.signal = "SIGINT" if signal is None else signal.name
@@ -282,7 +292,7 @@ _prepared: weakref.WeakKeyDictionary[BaseAlgorithm, Run] = weakref.WeakKeyDictio
 
 def _end_at_exit(reference: weakref.ref[Run], pid: int) -> None:
     run = reference()
-    if run is not None and os.getpid() == pid:  # not a fork, whose training this is not
+    if run is not None and os.getpid() == pid:  # a forked child must not end its parent's training
         run.is_at_exit = True
         run.end(getattr(sys, "last_value", None))
 

@@ -25,6 +25,7 @@ from sb3_ext.metrics.catalogue import CATALOGUE_FILE, catalogue, describe, order
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.wrappers.shaping.terms import RewardTerms
 
+MISSING = "describe them in sb3_ext/metrics/metrics.yml"
 ROLLOUT = {"n_steps": 16}
 PPO_KWARGS = {**ROLLOUT, "batch_size": 16, "n_epochs": 2}
 SCHEDULED = {"learning_rate": "lin_1e-3", "ent_coef": "lin_0.01"}
@@ -83,7 +84,7 @@ def test_all_that_algorithms_and_callbacks_log_has_an_entry(run):
         callbacks.append(EvalCallback(env_of(actions), n_eval_episodes=1, eval_freq=20, verbose=0))
     model.learn(96, callback=CallbackList(callbacks), log_interval=1)
     assert len(logged.names) > 15
-    assert [name for name in sorted(logged.names) if not describe(name).entry] == []
+    assert [name for name in sorted(logged.names) if not describe(name).entry] == [], MISSING
 
 
 #: Written like names of metrics, and parts of names or something else
@@ -110,9 +111,9 @@ def test_every_name_of_a_metric_in_the_source_has_an_entry():
     names = {text for path in sources for text in texts_of(path) if re.fullmatch(r"[a-z]+(/[a-z_*]+)+", text)}
     assert len(names) > 90
     known = {group.name for group in catalogue().groups}
-    assert [name for name in sorted(names - NOT_METRICS) if name.split("/")[0] not in known] == []
+    assert [name for name in sorted(names - NOT_METRICS) if name.split("/")[0] not in known] == [], MISSING
     whole = {name for name in names - NOT_METRICS if "*" not in name}
-    assert [name for name in sorted(whole) if not describe(name).entry] == []
+    assert [name for name in sorted(whole) if not describe(name).entry] == [], MISSING
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 import argparse
 import fcntl
 import os
+import re
 import time
 
 import gymnasium as gym
 import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 import torch as th
+from conftest import PROJECT
 from rl_zoo3 import exp_manager
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
@@ -251,3 +253,10 @@ def test_measuring_threads_leaves_the_model_as_it_was(two_threads):
         assert th.equal(parameter, before)
         assert parameter.grad is None
     assert th.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("key", ExtOptions.model_fields)
+def test_every_key_is_documented(key):
+    table = (PROJECT / "docs" / "rl_zoo.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| [^|]*`{key}`", table, re.M), f"add a row for {key} to docs/rl_zoo.md"
+    assert f":param {key}:" in ExtOptions.__doc__

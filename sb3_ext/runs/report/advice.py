@@ -161,10 +161,10 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
     until = "" if run.threshold is None else f" The threshold of {number(run.threshold.value)} was not reached."
     if run.training.get("stop_reason"):
         # The same command with more steps would stop there again
+        advice = f" {said}" if (said := run.training.get("stop_advice")) else ""
         return [
-            f"Evaluation stopped the training early.{until} If it could still improve, raise `patience` or lower "
-            "`min_improvement` of `ext: {evaluation: …}`. Otherwise try another seed, more exploration (`ent_coef`) or "
-            "a larger network."
+            f"A callback stopped the training early.{until}{advice} Otherwise try another seed, more exploration "
+            "(`ent_coef`) or a larger network."
         ]
     if trend is None:
         return _too_short(run)

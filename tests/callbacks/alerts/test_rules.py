@@ -192,7 +192,8 @@ CASES = {
 
 
 def test_every_rule_has_a_case():
-    assert set(CASES) == set(RULES)
+    assert [rule_id for rule_id in RULES if rule_id not in CASES] == [], "add a case to CASES in this file"
+    assert set(CASES) <= set(RULES)
 
 
 DOCS = (Path(__file__).parents[3] / "docs" / "alerts.md").read_text(encoding="utf-8")
@@ -209,7 +210,9 @@ PHRASES = {
 
 @pytest.mark.parametrize("rule_id", RULES)
 def test_the_documented_numbers_are_those_of_the_rule(rule_id):
-    (fires_when,) = re.findall(rf"\| `{rule_id}`, .*? \| (.*?) \|", DOCS)
+    rows = re.findall(rf"\| `{rule_id}`, .*? \| (.*?) \|", DOCS)
+    assert len(rows) == 1, f"docs/alerts.md needs one row that starts with | `{rule_id}`, <severity> |"
+    (fires_when,) = rows
     text = re.sub(r"\((REINFORCE|A2C|off-policy)[^)]*\)", "", fires_when)
     said = {name: float(number.replace(",", "")) for name, number in re.findall(r"`(\w+)` \(([-\d.,e]*\d)", text)}
     for phrase, read in PHRASES.items():
@@ -218,11 +221,7 @@ def test_the_documented_numbers_are_those_of_the_rule(rule_id):
     assert {name: RULES[rule_id].all_numbers[name] for name in said} == said
 
 
-def test_every_rule_is_in_the_docs():
-    assert [rule_id for rule_id in RULES if f"| `{rule_id}`, " not in DOCS] == []
-
-
-@pytest.mark.parametrize("rule_id", RULES)
+@pytest.mark.parametrize("rule_id", CASES)
 def test_a_rule_fires_on_its_fault_and_names_a_metric_of_the_row(rule_id):
     run, faulty, _ = CASES[rule_id]
     rows = fired_rows(rule_id, faulty, run)
@@ -233,7 +232,7 @@ def test_a_rule_fires_on_its_fault_and_names_a_metric_of_the_row(rule_id):
     assert alert.metric in faulty(rows[0])
 
 
-@pytest.mark.parametrize("rule_id", RULES)
+@pytest.mark.parametrize("rule_id", CASES)
 def test_a_rule_is_silent_on_a_healthy_history(rule_id):
     run, _, healthy = CASES[rule_id]
     assert fired_rows(rule_id, healthy, run) == []

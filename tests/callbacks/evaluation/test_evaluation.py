@@ -222,6 +222,21 @@ def test_it_stops_when_evaluations_no_longer_improve(options, stops_at, capsys):
         assert evaluation.stop_reason is None
 
 
+class StopAt(BaseCallback):
+    def __init__(self, step):
+        super().__init__()
+        self._step = step
+
+    def _on_step(self):
+        return self.num_timesteps < self._step
+
+
+def test_the_last_weights_are_evaluated_when_another_callback_ends_the_training():
+    evaluation = Evaluation(make_envs(), episodes=1, every=10_000, final=True)
+    model = make_model().learn(1000, callback=[evaluation, StopAt(150)])
+    assert evaluation.last_step == model.num_timesteps < 1000
+
+
 def test_a_plateau_is_the_reason_in_the_files_of_the_run(tmp_path):
     model = make_model()
     model.set_logger(configure(str(tmp_path), ["json"]))

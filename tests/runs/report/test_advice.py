@@ -37,9 +37,10 @@ def test_what_to_try_next_follows_from_the_curve(tmp_path, scores, said):
 @pytest.mark.parametrize("n_scores", [3, 50])
 def test_a_training_that_stopped_at_a_plateau_is_not_told_to_train_longer(tmp_path, n_scores):
     folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", np.linspace(20, 300, n_scores))
-    (folder / "run.json").write_text(json.dumps({"state": "finished", "stop_reason": "no improvement"}))
+    reason = {"stop_reason": "no improvement", "stop_advice": "Raise `patience`."}
+    (folder / "run.json").write_text(json.dumps({"state": "finished", **reason}))
     part = part_of(make_report(folder), "What to try next")
-    assert "raise `patience`" in part and "Train longer" not in part
+    assert "Raise `patience`." in part and "Train longer" not in part
 
 
 @pytest.mark.parametrize("has_best_model", [False, True])
