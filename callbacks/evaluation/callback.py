@@ -166,7 +166,7 @@ class Evaluation(RunCallback, EvalCallback):
 
     def _next_due(self) -> float:
         if self._every < 1:
-            return math.inf  # RL Zoo was told not to
+            return math.inf  # RL Zoo's --eval-freq -1
         after = max(self.num_timesteps, self.options.warmup - 1)
         return self._every * (after // self._every + 1)
 

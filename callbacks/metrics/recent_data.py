@@ -48,7 +48,7 @@ def whole_rollout(buffer: RolloutBuffer) -> RecentData | None:
     """All of a complete rollout buffer; ``None`` if it is empty, as REINFORCE's before an episode has ended."""
     if buffer.returns.size == 0:
         return None
-    # REINFORCE's buffer holds episodes, one after the other
+    # REINFORCE's buffer has episodes one after the other, without an axis for environments
     return RecentData(buffer.observations, buffer.actions, buffer.returns.ndim, buffer.n_envs)
 
 

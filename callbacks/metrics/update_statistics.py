@@ -46,12 +46,11 @@ def gradient_norms(model: BaseAlgorithm, values: Mapping[str, Any]) -> dict[str,
     policy = model.policy
     if isinstance(model, OnPolicyAlgorithm):
         actor, critic = (_norm(part) for part in split_parameters(policy))
-        metrics = {
+        return {
             "train/grad_norm_clipped": (actor**2 + critic**2) ** 0.5,
             "train/grad_norm_clipped_actor": actor,
             "train/grad_norm_clipped_critic": critic,
         }
-        return metrics
     actor_network = getattr(policy, "actor", None)
     if actor_network is None:
         return {"train/grad_norm_clipped": _norm(policy.parameters())}

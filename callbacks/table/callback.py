@@ -151,7 +151,7 @@ class LiveTable(KVWriter):
 class Table(RunCallback):
     """
     Shows a live table with a progress bar instead of SB3's table. With ``verbose=0`` there is neither. With SB3's
-    progress bar (RL Zoo's ``-P``), it draws none of its own.
+    progress bar (RL Zoo's ``-P``), it doesn't draw another one.
 
     :param metric_of_alert: the metric at which an alert is shown, by the alert's id; default: the alert's own
     :param verbose: verbosity

@@ -1,4 +1,4 @@
-"""Hard bounds: values that a metric can't have unless something is broken; fixed, or known from the run."""
+"""Hard bounds: a metric outside them means that something is broken. They are fixed, or inferred from the run."""
 
 import math
 from collections.abc import Callable
@@ -19,17 +19,17 @@ __all__ = ["discrete_sizes", "hard_bounds", "is_within", "remember_bounds"]
 Range = tuple[float, float]
 
 _OPEN: Range = (-math.inf, math.inf)
-#: Spaces without bounds write the largest number of their type
+#: Unbounded spaces have the largest number of their type as bounds
 _HUGE = 1e30
-#: Where a time limit keeps its number of steps: Gymnasium's wrapper, and environments that end episodes themselves
+#: Attributes with the time limit: of Gymnasium's wrapper, and of environments that end episodes themselves
 _TIME_LIMITS = ("_max_episode_steps", "max_episode_steps")
 
-#: What was found, by model, with the environments that it was found for: asking those can mean asking other processes
+#: Inferred bounds by model, and the environments they belong to; these may be in other processes, so ask them once
 _found: WeakKeyDictionary[BaseAlgorithm, tuple[VecEnv | None, dict[str, Range]]] = WeakKeyDictionary()
 
 
 def hard_bounds(name: str, model: BaseAlgorithm) -> Range:
-    """:return: what the metric can't be below and above; infinite where nothing is known"""
+    """Lower and upper bound of a metric; infinite if nothing is known."""
     low, high = describe(name).bounds
     return (
         _inferred(low, model)[0] if isinstance(low, str) else -math.inf if low is None else float(low),
@@ -38,7 +38,7 @@ def hard_bounds(name: str, model: BaseAlgorithm) -> Range:
 
 
 def remember_bounds(model: BaseAlgorithm) -> None:
-    """Ask the environments what they know of bounds, for a time when they are closed."""
+    """Infer all bounds now, because the environments may be closed later."""
     for bound in _INFER:
         _inferred(bound, model)
 
@@ -62,7 +62,7 @@ def _inferred(bound: str, model: BaseAlgorithm) -> Range:
 
 def _entropy(model: BaseAlgorithm) -> Range:
     sizes = discrete_sizes(model.action_space)
-    return _OPEN if sizes is None else (0.0, float(np.log(sizes).sum()))  # that of a density can be anything
+    return _OPEN if sizes is None else (0.0, float(np.log(sizes).sum()))  # a density can have any entropy
 
 
 def discrete_sizes(space: spaces.Space) -> np.ndarray | None:
@@ -82,7 +82,7 @@ def _entropy_loss(model: BaseAlgorithm) -> Range:
 def _actions(model: BaseAlgorithm) -> Range:
     space = model.action_space
     if isinstance(space, spaces.Box) and not getattr(model.policy, "squash_output", False):
-        return _OPEN  # samples of a Gaussian, which are clipped only on their way into the environment
+        return _OPEN  # samples of a Gaussian, which SB3 clips only for the environment
     return _range_of(space)
 
 
@@ -141,7 +141,6 @@ _INFER: dict[str, Callable[[BaseAlgorithm], Range]] = {
 
 
 def _range_of(space: spaces.Space) -> Range:
-    """Over all numbers of a space."""
     if isinstance(space, spaces.Box):
         low, high = float(space.low.min()), float(space.high.max())
         return -math.inf if low < -_HUGE else low, math.inf if high > _HUGE else high

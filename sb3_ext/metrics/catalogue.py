@@ -1,4 +1,4 @@
-"""What is known about each metric, read from ``metrics.yml``, for the table, the report, trackers, alerts and docs."""
+"""Describes each metric, from ``metrics.yml``, for the table, the report, trackers, alerts and docs."""
 
 from __future__ import annotations
 
@@ -55,21 +55,16 @@ def _read_bounds(raw: Any) -> tuple[Bound, Bound]:
 
 class MetricInfo(Options):
     """
-    :param name: of the metric, or the pattern of a family as the catalogue has it
-    :param meaning: what it is
+    :param name: name of the metric, or the pattern of a family
     :param read: how to read it, and what to change
-    :param unit: of its values
-    :param decimals: that are shown; ``None``: see ``digits``
-    :param digits: significant digits that are shown
-    :param clock: seconds, shown as h:mm:ss
-    :param priority: 1 to 9; 1 comes first in its group, and stays longest if there is little room
-    :param bounds: what it can't be below and above
-    :param never_decreases: whether it can only grow
-    :param highlight: whether it is of the few that everyone looks at
-    :param better: ``higher``, ``lower``, or empty where that can't be said
+    :param decimals: decimals to show; ``None`` shows ``digits`` significant ones
+    :param clock: whether to show seconds as h:mm:ss
+    :param priority: 1 to 9; 1 comes first in its group, and is shown even if there is little room
+    :param bounds: values outside are impossible
+    :param highlight: whether it is one of the few that everyone looks at
+    :param better: ``higher``, ``lower``, or empty if neither is better
     :param chart: whether it is one of the main curves
-    :param colour: of its line in a table
-    :param entry: name or pattern in the catalogue; empty when it has none
+    :param entry: name or pattern in the catalogue; empty if it is not there
     """
 
     name: str
@@ -106,7 +101,7 @@ class MetricInfo(Options):
 
     @property
     def is_family(self) -> bool:
-        """Whether the catalogue has it as a pattern, for many names."""
+        """Whether its entry is a pattern for many names."""
         return "*" in self.entry
 
 
@@ -116,7 +111,7 @@ class Catalogue:
     def __init__(self, groups: Iterable[MetricGroup], metrics: Iterable[MetricInfo]) -> None:
         self.groups, self.metrics = tuple(groups), tuple(metrics)
         self._named = {info.name: info for info in self.metrics if not info.is_family}
-        # The longest pattern says most
+        # The longest pattern is the most specific
         self._families = sorted((info for info in self.metrics if info.is_family), key=lambda info: -len(info.name))
         self._group_order = {group.name: index for index, group in enumerate(self.groups)}
         self._entry_order = {info.entry: index for index, info in enumerate(self.metrics)}
@@ -145,7 +140,7 @@ def catalogue() -> Catalogue:
 
 @lru_cache(maxsize=4096)
 def describe(name: str) -> MetricInfo:
-    """What is known about a metric; defaults if it is not in the catalogue."""
+    """The metric's entry; defaults if it is not in the catalogue."""
     return catalogue().describe(name)
 
 

@@ -1,4 +1,4 @@
-"""Curves of metrics in bounded memory: a longer training does not keep more points."""
+"""Curves of metrics in bounded memory, however long the training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["BoundedCurve", "CurveStore", "Series"]
 
-#: Rows are added to the curves this many at a time, or when someone looks: that takes much less than one by one
+#: Rows are added to the curves in batches of this size, or when a curve is read; one by one would be slower
 _MAX_PENDING = 64
 
 #: Place among all values, step and value
@@ -36,11 +36,9 @@ class Series(NamedTuple):
 
 class BoundedCurve:
     """
-    Takes any number of values. When it is full, every second point is dropped, and from then on only every second new
-    one is kept, and so on: the points stay evenly spaced. The first and the last value are always kept; with
+    Takes any number of values. When it has ``max_points``, every second point is dropped, and from then on only every
+    second new one is kept, so the points stay evenly spaced. The first and the last value are always kept; with
     :meth:`extend`, so are the smallest, the largest and the first one that is not finite.
-
-    :param max_points: how many points are kept, besides those
     """
 
     def __init__(self, max_points: int) -> None:
@@ -49,7 +47,7 @@ class BoundedCurve:
         self._kept: list[tuple[int, float]] = []
         self._last: _Point = (0, 0, 0.0)
         self._extremes: dict[str, _Point] = {}
-        #: How many values there were, and how many of them were not finite
+        #: Number of values so far, and of those that were not finite
         self.n_values = self.n_broken = 0
 
     @property
@@ -75,7 +73,7 @@ class BoundedCurve:
         self.n_values += len(values)
 
     def series(self) -> Series:
-        """:return: the points, ordered by step"""
+        """The points, ordered by step."""
         added = [point for point in {self._last, *self._extremes.values()} if point[0] % self._every]
         places = [*range(0, len(self._kept) * self._every, self._every), *(place for place, _, _ in added)]
         points = [*self._kept, *((step, value) for _, step, value in added)]
@@ -114,7 +112,7 @@ class CurveStore:
         self._pending: list[tuple[int, Mapping[str, float]]] = []
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        """Add a row of numbers by name, which nobody changes afterwards."""
+        """Add a row of numbers by name, which must not change afterwards."""
         self._pending.append((step, values))
         if len(self._pending) >= _MAX_PENDING:
             self._flush()

@@ -1,4 +1,4 @@
-"""Numbers that compare how much trainings learn from their steps."""
+"""Sample efficiency: how much a training learns from its steps."""
 
 import math
 
@@ -7,7 +7,7 @@ __all__ = ["SampleEfficiency"]
 
 class SampleEfficiency:
     """
-    Best score, area under the curve of scores, and the steps that a threshold took. A score is the raw reward of the
+    Best score, area under the curve of scores, and steps until the threshold. A score is the raw reward of the
     latest episodes, ``rollout/ep_rew_mean``.
     """
 
@@ -21,7 +21,7 @@ class SampleEfficiency:
     def add(self, step: int, score: float) -> dict[str, float]:
         """Add a score, in order of the steps. Returns the metrics."""
         if math.isfinite(score):
-            # What was before the first episode had ended is unknown: the first score holds from the start
+            # There is no score before the first episode ends: use the first one from the start
             before = score if math.isnan(self._last_score) else self._last_score
             self._area += (step - self._last_step) * (before + score) / 2
             self._last_step, self._last_score = step, score

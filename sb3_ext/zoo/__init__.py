@@ -1,6 +1,6 @@
-"""The seam with RL Zoo: makes its own commands know this package. Nothing else in the package imports RL Zoo.
+"""Integration with RL Zoo: its commands know this package's algorithms. Nothing else in the package imports RL Zoo.
 
-``seams`` says which patch is applied when; each patch is a function that names the upstream problem it answers.
+``seams`` lists which patch is applied when.
 """
 
 __all__ = ["register"]

@@ -29,7 +29,7 @@ def build_callbacks(stock: list[BaseCallback], options: ExtOptions, verbose: int
 
 
 def masked(callback: BaseCallback) -> BaseCallback:
-    """:return: what evaluates with action masks in its place, if it evaluates"""
+    """Replace SB3's evaluation with the one for action masks."""
     if not isinstance(callback, EvalCallback):
         return callback
     return MaskableEvalCallback(

@@ -1,4 +1,4 @@
-"""Makes a run's evaluation environment again in another process, to evaluate or to watch an agent there."""
+"""Makes a run's evaluation environments in another process, to evaluate or record an agent there."""
 
 import copy
 from collections.abc import Callable
@@ -18,7 +18,7 @@ __all__ = ["env_factory"]
 
 
 def env_factory(manager: ExperimentManager, n_envs: int = 1) -> Callable[..., VecEnv]:
-    """:return: makes environments as for evaluation; takes a ``render_mode``. cloudpickle can send it"""
+    """A function for cloudpickle that makes environments as for evaluation. It takes a ``render_mode``."""
     detached = copy.copy(manager)
     # Without what belongs to this process
     detached.callbacks = []
@@ -33,7 +33,7 @@ def env_factory(manager: ExperimentManager, n_envs: int = 1) -> Callable[..., Ve
 
 
 def _make(detached: Any, spec: EnvSpec, n_envs: int, render_mode: str | None = None) -> VecEnv:
-    # Registered by a package that only the training was told of
+    # Only the training's process may have imported the package that registers it
     gym.registry.setdefault(spec.id, spec)
     given = detached.eval_env_kwargs or {}
     detached.eval_env_kwargs = given if render_mode is None else {**given, "render_mode": render_mode}

@@ -1,4 +1,4 @@
-"""The ``ext:`` key of a hyperparameter file: everything that is this plugin's and not the algorithm's."""
+"""The ``ext:`` key of a hyperparameter file: options of this package besides those of the algorithm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ExtOptions(Options):
     :param axis: unit of ``n_timesteps``, of evaluation's ``every`` and ``warmup`` and of checkpoints' ``every`` in the
         file, and the x axis of plots and of W&B: ``timesteps`` of all environments together, or ``vec_steps``, each one
         step in every environment. The command line's numbers are timesteps
-    :param native: use an environment's native vectorised version where there is one: Atari games with the standard
+    :param native: use an environment's native vectorised version if it has one: Atari games with the standard
         wrappers, CartPole-v1
     :param vec_env: how other environments run in parallel: ``dummy`` (one after the other), ``subproc`` (SB3's, a
         process each), ``multicore`` (shared memory, a process a core), or ``auto``, which measures
@@ -107,8 +107,7 @@ class ExtOptions(Options):
         return self.model_copy(update={**changed, "vec_env": flags.get("vec_env", self.vec_env)})
 
 
-#: What trainings of our algorithms have unless a file says otherwise. Episode tables and videos take seconds at the end
-#: of a training, and wait to be asked for
+#: Defaults of our algorithms. Episode tables and videos take seconds at the end of a training, so they are off
 OUR_DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("metrics", "table", "alerts", "evaluation", "report"), True),
     "checkpoints": {"keep": None, "table": False, "video": False},

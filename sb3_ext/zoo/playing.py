@@ -60,7 +60,7 @@ class PlayedModels:
     """
 
     def __init__(self) -> None:
-        #: The last model asked for, by the folder that create_test_env is told
+        #: The last model asked for, by the folder that create_test_env gets
         self._by_folder: dict[str, _Model] = {}
 
     def get_model_path(self, *args: Any, **kwargs: Any) -> tuple[str, str, str]:

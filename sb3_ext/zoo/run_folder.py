@@ -22,4 +22,4 @@ def claim_folder(wanted: str, log_path: str, env_name: str) -> str:
             return folder
         except FileExistsError:
             continue
-    raise AssertionError("numbers do not end")
+    raise AssertionError("unreachable")

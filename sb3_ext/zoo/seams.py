@@ -1,4 +1,4 @@
-"""Every change to RL Zoo, and when it is made. Each patch says in its docstring which upstream problem it answers.
+"""Every change to RL Zoo, and when it is made. The docstring of each patch names the upstream problem.
 
 ``sb3_ext._autoload`` lists the same modules: it can't afford to import this one.
 """
