@@ -53,7 +53,17 @@ class Alert(NamedTuple):
 
 @dataclass
 class AlertCount:
-    """How often a rule fired; ``share`` is relative to the rows in which it was checked."""
+    """
+    How often a rule fired.
+
+    :param id: id of the rule
+    :param metric: where the alert is shown
+    :param count: rows in which it fired
+    :param share: fraction of the rows in which it was checked
+    :param first_step: timesteps when it first fired
+    :param last_step: timesteps when it last fired
+    :param advice: what to tune
+    """
 
     id: str
     metric: str = ""
@@ -69,7 +79,7 @@ class _RuleState:
 
     def __init__(self, active: ActiveRule) -> None:
         numbers = active.numbers
-        self.active, self.metrics = active, active.rule.metrics
+        self.active = active
         self.window = FiringWindow(numbers.window, numbers.span, numbers.share)
         self.memory: dict[str, Any] = {}
         self.count = AlertCount(active.rule.id, advice=active.advice)
@@ -102,8 +112,9 @@ class RuleEngine:
         self.checked = []
         alerts = []
         for state in self._states:
-            metric = next(filter(row.__contains__, state.metrics), "")
-            if not metric and state.metrics:
+            metrics = state.active.rule.metrics
+            metric = next(filter(row.__contains__, metrics), "")
+            if not metric and metrics:
                 continue
             if metric and (context.faults or row[metric] != row[metric]):
                 continue  # NaN is reported by its own rule
