@@ -29,8 +29,7 @@ class PlainLines:
         self._alerts: set[str] = set()
 
     def write(self, step: int, total: int, values: Mapping[str, float | str]) -> None:
-        numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
-        alerts = alerts_of(numbers, self._metric_of_alert)
+        alerts = alerts_of(values, self._metric_of_alert)
         self._values.update(values)
         self._waiting = plain_line(step, total, self._values, alerts)
         ids = {rule_id for of_metric in alerts.values() for rule_id in of_metric}

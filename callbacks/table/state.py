@@ -46,15 +46,15 @@ class TableState:
         return [name for name in self.cells if name == ALERT_TOTAL or not name.startswith(ALERT_PREFIX)]
 
     def alerts(self, metric_of_alert: AlertMetric | None) -> dict[str, list[str]]:
-        values = {name: cell.value for name, cell in self.cells.items() if isinstance(cell.value, (int, float))}
-        return alerts_of(values, metric_of_alert)
+        return alerts_of({name: cell.value for name, cell in self.cells.items()}, metric_of_alert)
 
 
-def alerts_of(values: Mapping[str, float], metric_of_alert: AlertMetric | None = None) -> dict[str, list[str]]:
+def alerts_of(values: Mapping[str, float | str], metric_of_alert: AlertMetric | None = None) -> dict[str, list[str]]:
     """Ids of active alerts by metric; those without a metric are under the empty name."""
     on: dict[str, list[str]] = {}
     for name, value in sorted(values.items()):
-        if name.startswith(ALERT_PREFIX) and name != ALERT_TOTAL and value > 0:
+        is_on = isinstance(value, (int, float)) and value > 0
+        if is_on and name.startswith(ALERT_PREFIX) and name != ALERT_TOTAL:
             alert = name.removeprefix(ALERT_PREFIX)
             metric = metric_of_alert(alert) if metric_of_alert is not None else None
             on.setdefault(metric or "", []).append(alert)
