@@ -1,7 +1,7 @@
 """Statistics of collected observations, rewards, returns and values."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -81,10 +81,11 @@ class ObservationStatistics:
 
     def sample(self, data: RecentData) -> np.ndarray:
         """Some of the numbers in the observations."""
-        samples, observations = [], data.observations
+        samples = []
+        observations: Any = data.observations
         for key, width, scale in self._parts:
-            part = observations[key] if isinstance(observations, dict) and key is not None else observations
-            numbers = thinned(part, width * data.n_envs, MAX_NUMBERS // len(self._parts))  # type: ignore[arg-type]
+            part = observations if key is None else observations[key]
+            numbers = thinned(part, width * data.n_envs, MAX_NUMBERS // len(self._parts))
             samples.append(numbers if scale == 1.0 else numbers * scale)
         return samples[0] if len(samples) == 1 else np.concatenate(samples)
 
