@@ -44,10 +44,7 @@ class EnvVariant(Options):
         return ",".join([*([] if self.env is None else [self.env.id]), *arguments])
 
     def make_env(self, base: gym.Env) -> gym.Env:
-        """
-        :param base: the replaced environment
-        :raises ValueError: if it can't be made or has other spaces
-        """
+        """:raises ValueError: if it can't be made, or has other spaces than the replaced environment"""
         try:
             env = self._make_env(base.spec, base.render_mode)
         # An environment may raise anything

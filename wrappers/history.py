@@ -42,8 +42,9 @@ class PreviousActions(gym.Wrapper, Recorded):
                 "previous_actions, to make it a Dict (with MultiInputPolicy)."
             )
         self._key = key
-        vector = None if key is not None else space
-        actions = _flat_space(env.action_space, horizon, _dtype_of(vector))
+        # As in the vector they are appended to, if its numbers are floats
+        keeps_dtype = key is None and np.issubdtype(space.dtype, np.floating)
+        actions = _flat_space(env.action_space, horizon, space.dtype if keeps_dtype else np.dtype(np.float32))
         self._history = np.zeros((horizon, actions.shape[0] // horizon), actions.dtype)
         self.observation_space = self._extended(space, actions)
 
@@ -126,12 +127,7 @@ class MaskObservation(gym.ObservationWrapper, Recorded):
         return spaces.Box(space.low[seen], space.high[seen], dtype=space.dtype.type)
 
 
-def _dtype_of(vector: spaces.Space | None) -> Any:
-    """Previous actions have the dtype of the vector they are appended to if it is a float, else float32."""
-    return vector.dtype if vector is not None and np.issubdtype(vector.dtype, np.floating) else np.dtype(np.float32)
-
-
-def _flat_space(action_space: spaces.Space, horizon: int, dtype: np.dtype) -> spaces.Box:
+def _flat_space(action_space: spaces.Space, horizon: int, dtype: Any) -> spaces.Box:
     if not action_space.is_np_flattenable:
         raise ValueError(f"Actions in {action_space} can't be flattened into a vector.")
     flat = with_zero(spaces.flatten_space(action_space))

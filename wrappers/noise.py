@@ -1,6 +1,5 @@
 """Wrappers that make a task harder: noisy, sticky or random actions; noisy, missing or late observations."""
 
-from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, SupportsFloat
 
@@ -12,7 +11,7 @@ from gymnasium.wrappers import DelayObservation
 from sb3_ext.common.arguments import read_flag, read_number, read_whole
 from sb3_ext.common.names import check_choice
 from sb3_ext.wrappers.base import Recorded, SeededWrapper
-from sb3_ext.wrappers.parameters import parts_of, read_parts, spaces_with_parts, with_zero
+from sb3_ext.wrappers.parameters import change_parts, parts_of, read_parts, spaces_with_parts, with_zero
 
 __all__ = ["ActionNoise", "ObservationDelay", "ObservationDropout", "ObservationNoise", "StickyActions"]
 
@@ -109,7 +108,7 @@ class ObservationNoise(SeededWrapper, gym.ObservationWrapper):
             self.observation_space = spaces_with_parts(env.observation_space, self._spaces)
 
     def observation(self, observation: Any) -> Any:
-        return _change_parts(observation, self._std, self._add_noise)
+        return change_parts(observation, self._std, self._add_noise)
 
     def _add_noise(self, key: str | None, value: np.ndarray) -> np.ndarray:
         noisy = value + self._std[key] * self._random.standard_normal(value.shape)
@@ -153,7 +152,7 @@ class ObservationDropout(SeededWrapper, gym.ObservationWrapper):
         return super().reset(seed=seed, options=options)
 
     def observation(self, observation: Any) -> Any:
-        return _change_parts(observation, self._probability, self._drop)
+        return change_parts(observation, self._probability, self._drop)
 
     def _drop(self, key: str | None, value: Any) -> Any:
         value = np.asarray(value)
@@ -193,9 +192,3 @@ def _without_bounds(space: spaces.Space, std: np.ndarray) -> spaces.Box:
     assert isinstance(space, spaces.Box) and space.dtype is not None
     low = np.where(std > 0, -np.inf, space.low).astype(space.dtype)
     return spaces.Box(low, np.where(std > 0, np.inf, space.high).astype(space.dtype), dtype=space.dtype.type)
-
-
-def _change_parts(observation: Any, parts: Mapping[str | None, Any], change: Callable[[str | None, Any], Any]) -> Any:
-    if None in parts:
-        return change(None, observation)
-    return {**observation, **{key: change(key, observation[key]) for key in parts}}

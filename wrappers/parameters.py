@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from sb3_ext.common.names import nearest
 
-__all__ = ["parts_of", "read_parts", "spaces_with_parts", "with_zero"]
+__all__ = ["change_parts", "parts_of", "read_parts", "spaces_with_parts", "with_zero"]
 
 
 def parts_of(space: spaces.Space) -> dict[str | None, spaces.Space]:
@@ -23,6 +23,13 @@ def spaces_with_parts(space: spaces.Space, changed: Mapping[str | None, spaces.S
     if not isinstance(space, spaces.Dict):
         return changed.get(None, space)
     return spaces.Dict({key: changed.get(key, part) for key, part in space.spaces.items()})
+
+
+def change_parts(observation: Any, parts: Mapping[str | None, Any], change: Callable[[str | None, Any], Any]) -> Any:
+    """:param change: gets the key and the value of each part"""
+    if None in parts:
+        return change(None, observation)
+    return {**observation, **{key: change(key, observation[key]) for key in parts}}
 
 
 def with_zero(space: spaces.Space) -> spaces.Space:

@@ -13,6 +13,7 @@ from stable_baselines3.common.preprocessing import is_image_space
 from sb3_ext.common.arguments import read_flag, read_number
 from sb3_ext.common.names import nearest
 from sb3_ext.wrappers.base import Recorded
+from sb3_ext.wrappers.parameters import change_parts, spaces_with_parts
 
 __all__ = ["ScaleObservations", "is_vector"]
 
@@ -46,23 +47,17 @@ class ScaleObservations(gym.ObservationWrapper, Recorded):
         space = env.observation_space
         if isinstance(space, spaces.Dict):
             self._scales = self._read_dict(space, low, high)
-            new = {key: self._scales[key].space if key in self._scales else part for key, part in space.items()}
-            self.observation_space = spaces.Dict(new)
         elif is_vector(space):
             self._scales = {None: self._read(space, low, high, key=None)}
-            self.observation_space = self._scales[None].space
         else:
             raise ValueError(
                 f"ScaleObservations is for vectors of numbers, not for {space}. Images are scaled by SB3's CnnPolicy, "
                 "and it one-hot encodes Discrete observations."
             )
+        self.observation_space = spaces_with_parts(space, {key: scale.space for key, scale in self._scales.items()})
 
     def observation(self, observation: Any) -> Any:
-        if isinstance(observation, Mapping):
-            return {
-                key: self._scales[key].apply(part) if key in self._scales else part for key, part in observation.items()
-            }
-        return self._scales[None].apply(observation)
+        return change_parts(observation, self._scales, lambda key, value: self._scales[key].apply(value))
 
     def _read_dict(self, space: spaces.Dict, low: Any, high: Any) -> dict[str | None, _Scale]:
         vectors = {key: part for key, part in space.items() if is_vector(part)}

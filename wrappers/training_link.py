@@ -16,9 +16,7 @@ class FollowsTraining(Protocol):
     """A wrapper that wants to know how far training is."""
 
     def set_training_progress(self, progress: float) -> None:
-        """
-        :param progress: the completed share of training, from 0 to 1
-        """
+        """:param progress: the completed share of training, from 0 to 1"""
 
 
 def link_to_training(env: VecEnv, gamma: float | None) -> None:

@@ -10,10 +10,7 @@ def _is_bool(raw: Any) -> bool:
 
 
 def to_number(raw: Any) -> float:
-    """
-    :param raw: a number, or a string such as ``"1e-4"``; ``True`` is not a number
-    :raises ValueError: when it is something else
-    """
+    """Read a number, also from a string such as ``"1e-4"``; ``True`` is not a number."""
     try:
         if not _is_bool(raw):
             return float(raw)
@@ -23,10 +20,7 @@ def to_number(raw: Any) -> float:
 
 
 def to_integer(raw: Any) -> int:
-    """
-    :param raw: an integer, also as ``1.0e+5`` or ``"1e5"``
-    :raises ValueError: when it is something else
-    """
+    """Read an integer, also from ``1.0e+5`` or ``"1e5"``."""
     number = to_number(raw)
     if not number.is_integer():
         raise ValueError("must be a whole number")
@@ -50,9 +44,6 @@ def read_whole(option: str, raw: Any, at_least: int = 1) -> int:
 
 
 def read_flag(option: str, raw: Any) -> bool:
-    """
-    :raises ValueError: when it is not a bool
-    """
     if not _is_bool(raw):
         raise ValueError(f"{option}={raw!r} must be True or False (in YAML without quotes).")
     return bool(raw)

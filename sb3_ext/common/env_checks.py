@@ -17,9 +17,8 @@ _ENOUGH_PAIRS, _MAX_ENVS = 10, 16
 
 def env_diversity(observations: np.ndarray) -> float | None:
     """
-    Fraction of the observations' variance that lies between environments at the same step.
+    Fraction of the variance of a rollout's observations that lies between environments at the same step.
 
-    :param observations: observations of a rollout, by step and environment
     :return: 0 when all environments are the same at every step, about 1 when they are independent; ``None`` when all
         observations are equal, as in a bandit: that says nothing
     """
@@ -47,11 +46,7 @@ def _mean_squares(deviations: np.ndarray) -> np.ndarray:
 def warn_if_copies(observations: np.ndarray, actions: np.ndarray, episode_starts: np.ndarray) -> None:
     """
     Warn when all environments start in the same state and the same actions always lead to the same observations. Then
-    only the policy's random choices make them differ.
-
-    :param observations: observations of the first rollout, by step and environment
-    :param actions: the actions taken
-    :param episode_starts: whether a step is the first of an episode
+    only the policy's random choices make them differ. The arrays are those of a rollout, by step and environment.
     """
     n_envs = observations.shape[1]
     flat = observations[:_MAX_STEPS].reshape(min(len(observations), _MAX_STEPS), n_envs, -1)

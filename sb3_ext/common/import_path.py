@@ -10,10 +10,8 @@ __all__ = ["import_class"]
 
 def import_class(option: str, path: str, kind: type) -> Any:
     """
-    :param option: name of the option, for the error
     :param path: module and class, such as ``my_package.MyCNN``
     :param kind: the class that it must be a subclass of
-    :raises ValueError: when there is no such class, with the reason
     """
     module_name, _, name = path.rpartition(".")
     given = f"{option}: {path!r} can't be used:"

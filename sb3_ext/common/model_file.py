@@ -30,11 +30,7 @@ _MARKS = {
 
 
 class ModelFile(NamedTuple):
-    """
-    :param names: names of the saved attributes
-    :param num_timesteps: how many timesteps the model was trained for
-    """
-
+    #: Of the saved attributes
     names: frozenset[str]
     num_timesteps: int
 
@@ -69,11 +65,9 @@ def read_model_file(model: ModelPath | io.IOBase) -> ModelFile:
 
 def check_saved_by(algorithm: str, parameters: Collection[str], model: ModelPath | io.IOBase) -> None:
     """
-    SB3's ``load`` takes a model of any algorithm and fails later, or never.
+    Raise an error when another algorithm saved the model: SB3's ``load`` takes any model and fails later, or never.
 
-    :param algorithm: name of the class that is about to load the model
-    :param parameters: the parameters of its constructor
-    :raises ValueError: when another algorithm saved the model
+    :param parameters: the parameters of the algorithm's constructor
     """
     saved = read_model_file(model).names
     for mark, owner in _MARKS.items():

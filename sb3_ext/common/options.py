@@ -41,9 +41,7 @@ class Options(BaseModel):
     callback: ClassVar[str] = ""
 
     def make_callback(self, **kwargs: Any) -> Any:
-        """
-        :param kwargs: arguments of the callback other than its options
-        """
+        """:param kwargs: arguments of the callback other than its options"""
         module, name = self.callback.rsplit(".", 1)
         return getattr(import_module(module), name)(options=self, **kwargs)
 
@@ -84,7 +82,6 @@ Switch = Annotated[O | None, BeforeValidator(_to_switch)]
 
 def read_options(cls: type[O], raw: Any, where: str) -> O:
     """
-    :param cls: the model
     :param raw: a mapping, null for all defaults, or an instance
     :param where: path of these options, for errors
     :raises TypeError: when keys are unknown or missing
@@ -100,10 +97,7 @@ def read_options(cls: type[O], raw: Any, where: str) -> O:
 
 
 def read_switch(cls: type[O], raw: Any, where: str) -> O | None:
-    """
-    :param raw: true for all defaults, false or null for off, or what :func:`read_options` takes
-    :return: ``None`` when it is off
-    """
+    """Like :func:`read_options`, but true means all defaults, and false or null means off (``None``)."""
     try:
         raw = _to_switch(raw)
     except ValueError as error:

@@ -37,45 +37,21 @@ from sb3_ext.common.names import check_keywords, nearest
 
 __all__ = ["LSTM_POLICIES", "MASKABLE_POLICIES", "POLICIES", "PolicyOptions", "resolve_policy_kwargs"]
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "elu": nn.ELU,
-    "gelu": nn.GELU,
-    "leaky_relu": nn.LeakyReLU,
-    "mish": nn.Mish,
-    "relu": nn.ReLU,
-    "selu": nn.SELU,
-    "silu": nn.SiLU,
-    "tanh": nn.Tanh,
+_ACTIVATIONS = {"leaky_relu": nn.LeakyReLU} | {
+    cls.__name__.lower(): cls for cls in (nn.ELU, nn.GELU, nn.Mish, nn.ReLU, nn.SELU, nn.SiLU, nn.Tanh)
 }
-EXTRACTORS: dict[str, type] = {
-    "CombinedExtractor": CombinedExtractor,
-    "DiscreteEmbedding": DiscreteEmbedding,
-    "FlattenExtractor": FlattenExtractor,
-    "ImpalaCNN": ImpalaCNN,
-    "NatureCNN": NatureCNN,
-    "NormalizedMlp": NormalizedMlp,
-}
-OPTIMIZERS: dict[str, type[th.optim.Optimizer]] = {
-    "Adam": th.optim.Adam,
-    "AdamW": th.optim.AdamW,
-    "RMSprop": th.optim.RMSprop,
-    "SGD": th.optim.SGD,
-}
+_EXTRACTORS = (CombinedExtractor, DiscreteEmbedding, FlattenExtractor, ImpalaCNN, NatureCNN, NormalizedMlp)
+_OPTIMIZERS = (th.optim.Adam, th.optim.AdamW, th.optim.RMSprop, th.optim.SGD)
 #: The classes with a name, and the base class of all others
 _BY_NAME: dict[str, tuple[dict[str, Any], type]] = {
-    "activation_fn": (ACTIVATIONS, nn.Module),
-    "features_extractor_class": (EXTRACTORS, BaseFeaturesExtractor),
-    "optimizer_class": (OPTIMIZERS, th.optim.Optimizer),
+    "activation_fn": (_ACTIVATIONS, nn.Module),
+    "features_extractor_class": ({cls.__name__: cls for cls in _EXTRACTORS}, BaseFeaturesExtractor),
+    "optimizer_class": ({cls.__name__: cls for cls in _OPTIMIZERS}, th.optim.Optimizer),
 }
 
 
 def resolve_policy_kwargs(policy_class: type[BasePolicy], policy_kwargs: dict[str, Any]) -> dict[str, Any]:
-    """
-    :param policy_kwargs: as written, with names of classes, import paths or the classes themselves
-    :return: with the classes
-    :raises ValueError: when there is no class of a name or at a path
-    :raises TypeError: when the policy or its extractor has no such parameter
-    """
+    """Replace names and import paths by classes, and check that the policy and its extractor have these parameters."""
     _check_parameters("policy_kwargs", policy_class, policy_kwargs)
     resolved = {key: _resolve(key, value) if key in _BY_NAME else value for key, value in policy_kwargs.items()}
     if "features_extractor_class" in resolved:

@@ -7,11 +7,10 @@ __all__ = ["gae", "reward_to_go"]
 
 def reward_to_go(rewards: np.ndarray, ends: np.ndarray, gamma: float) -> np.ndarray:
     """
-    Discounted sum of the rewards from each step to the end of its episode; nothing leaks from one episode into another.
+    Discounted sum of the rewards from each step to the end of its episode.
 
-    :param rewards: rewards in the order of time, one environment's episodes one after the other
+    :param rewards: of one environment, in the order of time
     :param ends: whether a step is the last of its episode
-    :param gamma: discount factor
     """
     returns = np.empty(len(rewards))
     running = 0.0

@@ -8,21 +8,13 @@ import gymnasium as gym
 from sb3_ext.envs.atari import register_atari
 from sb3_ext.envs.minatar import register_minatar
 
-__all__ = ["OUR_IDS", "register_atari", "register_bandit", "register_minatar"]
-
-
-def register_bandit() -> list[str]:
-    """Register ``Bandit-v0``, and return the ids."""
-    if "Bandit-v0" not in gym.registry:
-        # The best default arm gives 100 per episode, the second best 89. No max_episode_steps: Gymnasium's time limit
-        # would silently cut a longer `length`
-        gym.register("Bandit-v0", "sb3_ext.envs.bandit:BanditEnv", reward_threshold=95.0)
-    return ["Bandit-v0"]
-
+__all__ = ["OUR_IDS", "register_atari", "register_minatar"]
 
 _games = register_atari()
-register_bandit()
 register_minatar()
+# The best default arm gives 100 per episode, the second best 89. No max_episode_steps: Gymnasium's time limit would
+# silently cut a longer `length`
+gym.register("Bandit-v0", "sb3_ext.envs.bandit:BanditEnv", reward_threshold=95.0)
 #: All ids that are registered here
 OUR_IDS = tuple(
     env_id

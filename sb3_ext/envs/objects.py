@@ -9,7 +9,7 @@ from ale_py.env import AtariEnv
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
-from sb3_ext.common.arguments import read_flag
+from sb3_ext.common.arguments import read_flag, read_whole
 from sb3_ext.common.names import check_choice, checked_keywords
 from sb3_ext.envs.object_games import OBJECT_GAMES, SCREEN, Axis, ObjectGame
 
@@ -63,8 +63,7 @@ class AtariObjectsEnv(AtariEnv):
         layout = OBJECT_GAMES[game]
         if isinstance(frameskip, list):  # YAML has no tuples
             frameskip = tuple(frameskip)
-        if isinstance(noop_max, bool) or not isinstance(noop_max, int) or noop_max < 0:
-            raise ValueError(f"noop_max={noop_max!r} must be a whole number from 0 on.")
+        noop_max = read_whole("noop_max", noop_max, at_least=0)
         if not 0 <= repeat_action_probability <= 1:
             raise ValueError(f"repeat_action_probability={repeat_action_probability!r} must be between 0 and 1.")
         own = {"previous_action": previous_action, "relative": relative, "noop_max": noop_max, "fire_reset": fire_reset}
@@ -97,7 +96,7 @@ class AtariObjectsEnv(AtariEnv):
             self.ale.act(ale_py.Action.NOOP)
         if self._fires:
             self._press_fire()
-        info: dict[str, Any] = {**reset_info, **self._frames()}
+        info: dict[str, Any] = {**reset_info, **self._get_info()}
         self._lives = info["lives"]
         self._reader.forget()
         return self._observe(self.ale.getRAM()), info
@@ -107,7 +106,7 @@ class AtariObjectsEnv(AtariEnv):
         ram, reward, terminated, truncated, info = super().step(action)
         if self._fires and info["lives"] < self._lives and not terminated:
             reward += self._press_fire()
-            ram, info = self.ale.getRAM(), self._frames()
+            ram, info = self.ale.getRAM(), self._get_info()
         self._lives = info["lives"]
         return self._observe(ram, int(action)), reward, terminated, truncated, info
 
@@ -124,13 +123,6 @@ class AtariObjectsEnv(AtariEnv):
 
     def _press_fire(self) -> float:
         return sum(self.ale.act(ale_py.Action.FIRE) for _ in range(self._longest_skip))
-
-    def _frames(self) -> dict[str, int]:
-        return {
-            "lives": self.ale.lives(),
-            "episode_frame_number": self.ale.getEpisodeFrameNumber(),
-            "frame_number": self.ale.getFrameNumber(),
-        }
 
 
 class ObjectReader:

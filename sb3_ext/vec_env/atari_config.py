@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.atari_wrappers import AtariWrapper
 
 import sb3_ext.envs  # noqa: F401  registers Pong-v5 and the others
+from sb3_ext.common.arguments import read_whole
 from sb3_ext.common.names import nearest
 
 __all__ = ["AtariSettings", "native_atari_settings"]
@@ -36,10 +36,6 @@ _USED_KWARGS = ("repeat_action_probability", "full_action_space", "max_num_frame
 _NO_LIMIT = 2**30
 
 
-class _Unsupported(Exception):
-    """Its message is the reason, as a sentence."""
-
-
 @dataclass(frozen=True)
 class AtariSettings:
     """
@@ -47,12 +43,7 @@ class AtariSettings:
 
     :param spec: with the keywords it is made with
     :param game: ale-py's name, such as ``space_invaders``
-    :param repeat_action_probability: of sticky actions, per frame
-    :param full_action_space: all 18 actions instead of those that the game uses
     :param max_frames: frames after which a game is truncated
-    :param noop_max: a game starts with a random number of no-op frames below this
-    :param terminal_on_life_loss: an episode ends with each life
-    :param clip_reward: the agent gets the sign of the reward
     """
 
     spec: EnvSpec
@@ -89,14 +80,14 @@ def native_atari_settings(
         spec = _atari_spec(env_id, env_kwargs or {})
         wrapper_kwargs = _wrapper_kwargs(env_wrapper)
         if vec_env_wrapper:
-            raise _Unsupported(f"vec_env_wrapper={vec_env_wrapper!r} would get stacked frames instead of single ones.")
+            raise ValueError(f"vec_env_wrapper={vec_env_wrapper!r} would get stacked frames instead of single ones.")
         if _normalizes_observations(normalize):
-            raise _Unsupported("normalize would get stacked frames instead of single ones: use norm_obs: False.")
+            raise ValueError("normalize would get stacked frames instead of single ones: use norm_obs: False.")
         if monitor_kwargs:
-            raise _Unsupported(f"monitor_kwargs={dict(monitor_kwargs)!r} are for SB3's Monitor, which is not used.")
-        stacked = _whole_number("frame_stack", 1 if frame_stack is None else frame_stack, minimum=1)
+            raise ValueError(f"monitor_kwargs={dict(monitor_kwargs)!r} are for SB3's Monitor, which is not used.")
+        stacked = read_whole("frame_stack", 1 if frame_stack is None else frame_stack)
         return _settings(spec, wrapper_kwargs, stacked)
-    except _Unsupported as reason:
+    except ValueError as reason:
         return str(reason)
 
 
@@ -104,40 +95,37 @@ def _atari_spec(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvSpec:
     try:
         spec = gym.spec(env_id)
     except (gym.error.Error, ImportError) as error:
-        raise _Unsupported(f"{env_id!r} is not an environment: {error}") from None
+        raise ValueError(f"{env_id!r} is not an environment: {error}") from None
     if spec.entry_point != "ale_py.env:AtariEnv":
-        raise _Unsupported(f"{env_id} is not one of ale-py's Atari games: its entry point is {spec.entry_point}.")
+        raise ValueError(f"{env_id} is not one of ale-py's Atari games: its entry point is {spec.entry_point}.")
     if spec.additional_wrappers:
         names = ", ".join(wrapper.name for wrapper in spec.additional_wrappers)
-        raise _Unsupported(f"{env_id} is registered with wrappers of its own: {names}.")
+        raise ValueError(f"{env_id} is registered with wrappers of its own: {names}.")
     for name in env_kwargs:
         if name not in _FIXED_KWARGS and name not in _USED_KWARGS:
             known = [*_FIXED_KWARGS, *_USED_KWARGS]
-            raise _Unsupported(f"env_kwargs has no {name!r}: {nearest(name, known)}")
+            raise ValueError(f"env_kwargs has no {name!r}: {nearest(name, known)}")
     spec = copy.copy(spec)  # the registry's own
     spec.kwargs = {**spec.kwargs, **env_kwargs}
     for name, allowed in _FIXED_KWARGS.items():
         value = spec.kwargs.get(name, allowed[0])
         if value not in allowed:
             hint = f": use {spec.name}-v5, or env_kwargs frameskip: 1" if name == "frameskip" else ""
-            raise _Unsupported(f"{env_id} has {name}={value!r}, but the native version needs {allowed[0]!r}{hint}.")
+            raise ValueError(f"{env_id} has {name}={value!r}, but the native version needs {allowed[0]!r}{hint}.")
     return spec
 
 
 def _wrapper_kwargs(env_wrapper: Any) -> dict[str, Any]:
     """AtariWrapper's keyword arguments, defaults included."""
     wrappers = env_wrapper if isinstance(env_wrapper, list) else [env_wrapper]
-    if env_wrapper is None or len(wrappers) != 1:
-        raise _Unsupported(f"env_wrapper={env_wrapper!r} is not {_WRAPPER_NAME} alone.")
-    (wrapper,) = wrappers
-    kwargs: dict[str, Any] = {}
+    wrapper, kwargs = wrappers[0] if len(wrappers) == 1 else None, None
     if isinstance(wrapper, Mapping) and len(wrapper) == 1:
         ((wrapper, kwargs),) = wrapper.items()
     if wrapper != _WRAPPER_NAME and wrapper is not AtariWrapper:
-        raise _Unsupported(f"env_wrapper={env_wrapper!r} is not {_WRAPPER_NAME} alone.")
+        raise ValueError(f"env_wrapper={env_wrapper!r} is not {_WRAPPER_NAME} alone.")
     for name in kwargs or {}:
         if name not in _WRAPPER_DEFAULTS:
-            raise _Unsupported(f"AtariWrapper has no parameter {name!r}: {nearest(name, _WRAPPER_DEFAULTS)}")
+            raise ValueError(f"AtariWrapper has no parameter {name!r}: {nearest(name, _WRAPPER_DEFAULTS)}")
     return {**_WRAPPER_DEFAULTS, **(kwargs or {})}
 
 
@@ -146,7 +134,7 @@ def _settings(spec: EnvSpec, wrapper_kwargs: dict[str, Any], frame_stack: int) -
     own_sticky = _probability("repeat_action_probability", spec.kwargs.get("repeat_action_probability", 0.25))
     wrapper_sticky = _probability("action_repeat_probability", wrapper_kwargs["action_repeat_probability"])
     if own_sticky and wrapper_sticky:
-        raise _Unsupported(
+        raise ValueError(
             f"{spec.id} has sticky actions (repeat_action_probability={own_sticky}) and AtariWrapper adds its own "
             f"(action_repeat_probability={wrapper_sticky})."
         )
@@ -156,10 +144,10 @@ def _settings(spec: EnvSpec, wrapper_kwargs: dict[str, Any], frame_stack: int) -
         game=spec.kwargs["game"],
         repeat_action_probability=own_sticky or wrapper_sticky,
         full_action_space=bool(spec.kwargs.get("full_action_space", False)),
-        max_frames=min([_whole_number("a time limit", n, minimum=1) for n in limits if n], default=_NO_LIMIT),
-        noop_max=_whole_number("noop_max", wrapper_kwargs["noop_max"]),
-        frame_skip=_whole_number("frame_skip", wrapper_kwargs["frame_skip"], minimum=1),
-        screen_size=_whole_number("screen_size", wrapper_kwargs["screen_size"], minimum=1),
+        max_frames=min([read_whole("a time limit", n) for n in limits if n], default=_NO_LIMIT),
+        noop_max=read_whole("noop_max", wrapper_kwargs["noop_max"], at_least=0),
+        frame_skip=read_whole("frame_skip", wrapper_kwargs["frame_skip"]),
+        screen_size=read_whole("screen_size", wrapper_kwargs["screen_size"]),
         terminal_on_life_loss=bool(wrapper_kwargs["terminal_on_life_loss"]),
         clip_reward=bool(wrapper_kwargs["clip_reward"]),
         frame_stack=frame_stack,
@@ -176,13 +164,7 @@ def _normalizes_observations(normalize: Any) -> bool:
     return bool(normalize)
 
 
-def _whole_number(name: str, value: Any, minimum: int = 0) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise _Unsupported(f"{name}={value!r} is not a whole number of at least {minimum}.")
-    return int(value)
-
-
 def _probability(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise _Unsupported(f"{name}={value!r} is not a probability below 1.")
+        raise ValueError(f"{name}={value!r} is not a probability below 1.")
     return float(value)

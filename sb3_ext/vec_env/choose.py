@@ -9,7 +9,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -19,7 +18,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.repeated_comparison import wins_clearly
-from sb3_ext.vec_env.atari_config import AtariSettings, native_atari_settings
+from sb3_ext.vec_env.atari_config import native_atari_settings
 from sb3_ext.vec_env.multicore import MulticoreVecEnv, usable_cores
 
 __all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "choose_processes"]
@@ -60,13 +59,25 @@ class EnvConfig(NamedTuple):
 def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | str | None:
     """Its native version; why there is none, if one could be expected; or ``None``."""
     if _is_plain_cartpole(config):
-        return VecEnvChoice(partial(_make_cartpole, config.env_kwargs, monitor_dir), "vectorised CartPole")
+
+        def make_cartpole(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
+            from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+
+            return CartPoleVecEnv(len(env_fns), monitor_dir=monitor_dir, **config.env_kwargs)
+
+        return VecEnvChoice(make_cartpole, "vectorised CartPole")
     if "ale_py" not in str(gym.spec(config.env_id).entry_point):
         return None
     settings = native_atari_settings(**config._asdict())
     if isinstance(settings, str):
         return settings
-    return VecEnvChoice(partial(_make_native_atari, settings, monitor_dir), "native Atari", stacks_frames=True)
+
+    def make_atari(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
+        from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
+
+        return NativeAtariVecEnv(settings, len(env_fns), monitor_dir=monitor_dir)
+
+    return VecEnvChoice(make_atari, "native Atari", stacks_frames=True)
 
 
 def _is_plain_cartpole(config: EnvConfig) -> bool:
@@ -75,27 +86,8 @@ def _is_plain_cartpole(config: EnvConfig) -> bool:
     return plain and not config.env_wrapper and not config.monitor_kwargs
 
 
-def _make_cartpole(
-    env_kwargs: Mapping[str, Any], monitor_dir: str | None, env_fns: Sequence[Any], **kwargs: Any
-) -> VecEnv:
-    from sb3_ext.vec_env.cartpole import CartPoleVecEnv
-
-    return CartPoleVecEnv(len(env_fns), monitor_dir=monitor_dir, **env_kwargs)
-
-
-def _make_native_atari(
-    settings: AtariSettings, monitor_dir: str | None, env_fns: Sequence[Any], **kwargs: Any
-) -> VecEnv:
-    from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
-
-    return NativeAtariVecEnv(settings, len(env_fns), monitor_dir=monitor_dir)
-
-
 def choose_processes(requested: str, n_envs: int, make_env: Callable[[], gym.Env]) -> VecEnvChoice:
-    """
-    :param requested: ``auto``, or another value of ``ext: vec_env``
-    :param make_env: makes one to measure a step
-    """
+    """:param requested: ``auto``, or another value of ``ext: vec_env``"""
     if requested == "dummy":
         return VecEnvChoice(DummyVecEnv, "one process")
     if requested == "subproc":

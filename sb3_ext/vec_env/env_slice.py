@@ -43,11 +43,7 @@ class EnvSlice:
             )
 
     def attach(self, arrays: SharedArrays, obs_keys: Iterable[Any]) -> None:
-        """
-        :param arrays: actions are read from and results written to them; a row for every environment, not only the
-            slice's
-        :param obs_keys: keys of the observation's parts; ``[None]`` if it has none
-        """
+        """Read actions from these arrays and write results to them: a row per environment, not only the slice's."""
         rows = slice(self.first, self.first + len(self.envs))
         self._actions = None if (actions := arrays.get(ACTIONS)) is None else actions[rows]
         self._rewards = arrays[REWARDS][rows]
@@ -89,7 +85,6 @@ class EnvSlice:
         return infos
 
     def call(self, name: str, indices: Iterable[int], *args: Any) -> list[Any]:
-        """:return: results in the order of the indices"""
         results = []
         for self.active in indices:
             results.append(_CALLS[name](self.envs[self.active - self.first], *args))

@@ -129,10 +129,7 @@ def once_each(members: Sequence[Member]) -> tuple[Member, ...]:
 
 
 def check_members(members: Sequence[Member], make_env: Callable[[], gym.Env]) -> None:
-    """
-    :param make_env: makes the environment that they are variants of
-    :raises ValueError: if one can't be made or has other spaces
-    """
+    """:raises ValueError: if one can't be made, or has other spaces than the environment that they are variants of"""
     base = make_env()
     try:
         for member in members:
@@ -167,7 +164,18 @@ def member_fns(
     check_members(members, make_env)
     if monitor_dir is not None:
         os.makedirs(monitor_dir, exist_ok=True)
-    make = partial(_make_monitored, make_env, env_wrapper, seed, monitor_dir, dict(monitor_kwargs or {}))
+
+    def make(rank: int, member: Member) -> gym.Env:
+        env = make_env()
+        if not member.is_plain:
+            base, env = env, _make(member, env)
+            base.close()
+        if seed is not None:
+            env.action_space.seed(seed + rank)
+        file = None if monitor_dir is None else os.path.join(monitor_dir, str(rank))
+        env = MemberEnv(Monitor(env, filename=file, **(monitor_kwargs or {})), member.name)
+        return env if env_wrapper is None else env_wrapper(env)
+
     return [partial(make, rank, member) for rank, member in enumerate(shared_out)]
 
 
@@ -184,26 +192,6 @@ def mixed(
         return make_vec_env(member_fns(members, make_env, len(env_fns), **settings), **kwargs)
 
     return make
-
-
-def _make_monitored(
-    make_env: Callable[[], gym.Env],
-    env_wrapper: Callable[[gym.Env], gym.Env] | None,
-    seed: int | None,
-    monitor_dir: str | None,
-    monitor_kwargs: dict[str, Any],
-    rank: int,
-    member: Member,
-) -> gym.Env:
-    env = make_env()
-    if not member.is_plain:
-        base, env = env, _make(member, env)
-        base.close()
-    if seed is not None:
-        env.action_space.seed(seed + rank)
-    file = None if monitor_dir is None else os.path.join(monitor_dir, str(rank))
-    env = MemberEnv(Monitor(env, filename=file, **monitor_kwargs), member.name)
-    return env if env_wrapper is None else env_wrapper(env)
 
 
 def _make(member: Member, base: gym.Env) -> gym.Env:

@@ -103,16 +103,11 @@ class MulticoreVecEnv(VecEnv):
         if self._state == _IDLE:
             raise RuntimeError("step_wait() needs a call of step_async() before it.")
         self._begin(_STEPPING)
-        own_events, *worker_events = self._finish(self._workers, self._own.step, self._actions)
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
-        for index, info, reset_info in own_events:
-            # The environment may change its info later; those of workers are copies already.
-            infos[index] = deepcopy(info)
-            if reset_info is not None:
-                self.reset_infos[index] = reset_info
-        for events in worker_events:
+        for process, events in enumerate(self._finish(self._workers, self._own.step, self._actions)):
             for index, info, reset_info in events or ():
-                infos[index] = info
+                # An environment of the main process may change its info later; those of workers are copies already
+                infos[index] = info if process else deepcopy(info)
                 if reset_info is not None:
                     self.reset_infos[index] = reset_info
         return self._copy_observations(), self._arrays[REWARDS].copy(), self._arrays[DONES].copy(), infos
@@ -188,10 +183,7 @@ class MulticoreVecEnv(VecEnv):
     def _finish(self, workers: Sequence[Worker], own_work: Callable[..., Any] | None = None, *args: Any) -> list[Any]:
         """
         Do the main process's share and wait for the workers': for all of them, whoever fails, so that no reply is left.
-
-        :param workers: the workers that were sent something
-        :param own_work: what the main process does meanwhile, with ``args``
-        :return: what ``own_work`` returned, then the replies
+        Returns the results, that of the main process first.
         """
         own_result, failure = None, None
         if own_work is not None:
@@ -200,8 +192,7 @@ class MulticoreVecEnv(VecEnv):
             # Raised below, after the workers have replied
             except Exception as error:
                 failure = error
-                if hasattr(error, "add_note"):  # since Python 3.11
-                    error.add_note(f"Environment {self._own.active}, in the main process")
+                error.add_note(f"Environment {self._own.active}, in the main process")
         try:
             replies = [worker.receive() for worker in workers]
         except WorkerDied as error:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -111,8 +111,8 @@ class NativeAtariVecEnv(VecEnv):
         size = settings.screen_size
         # Channels first, as VecTransposeImage leaves them, which SB3 then doesn't add
         observation_space = spaces.Box(0, 255, (settings.frame_stack, size, size), np.uint8)
+        self.metadata = {"render_modes": ["human", "rgb_array"]}  # before SB3 asks for the render mode
         super().__init__(n_envs, observation_space, spaces.Discrete(len(self._games[0].actions)))
-        self.metadata = {"render_modes": ["human", "rgb_array"]}
         self._stack = np.zeros((n_envs, *observation_space.shape), np.uint8)
         # Current moves and their results, by game; actions to send; games whose frame is awaited
         self._moves: list[Generator[int, Frame, Any]] = []
@@ -189,10 +189,6 @@ class NativeAtariVecEnv(VecEnv):
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """Whether the stock stack would have the wrapper."""
-        is_wrapped = any(issubclass(wrapper, wrapper_class) for wrapper in self._wrappers())
-        return [is_wrapped for _ in self._get_indices(indices)]
-
-    def _wrappers(self) -> list[type[gym.Wrapper]]:
         settings = self.settings
         wrappers: dict[type[gym.Wrapper], bool] = {
             Monitor: True,
@@ -204,28 +200,28 @@ class NativeAtariVecEnv(VecEnv):
             FireResetEnv: "FIRE" in self._games[0].actions,
             ClipRewardEnv: settings.clip_reward,
         }
-        return [wrapper for wrapper, is_used in wrappers.items() if is_used]
+        is_wrapped = any(is_used and issubclass(wrapper, wrapper_class) for wrapper, is_used in wrappers.items())
+        return [is_wrapped for _ in self._get_indices(indices)]
 
     def _attribute(self, index: int, name: str) -> Any:
         game = self._games[index]
-        known: dict[str, Callable[[], Any]] = {
-            "spec": lambda: self.settings.spec,
-            "render_mode": lambda: "rgb_array",
-            "metadata": lambda: self.metadata,
-            "observation_space": lambda: self.observation_space,
-            "action_space": lambda: self.action_space,
-            "lives": lambda: game.lives,
-            "get_action_meanings": lambda: lambda: list(game.actions),
-            "render": lambda: lambda: _rgb(game.screen),
+        known = {
+            "spec": self.settings.spec,
+            "render_mode": "rgb_array",
+            "metadata": self.metadata,
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+            "lives": game.lives,
+            "get_action_meanings": lambda: list(game.actions),
+            "render": lambda: _rgb(game.screen),
+            **self._attributes[index],
         }
-        if name in self._attributes[index]:
-            return self._attributes[index][name]
         if name not in known:
             raise AttributeError(
                 f"A native Atari environment has no attribute {name!r}, only {', '.join(known)}: "
                 "its games run in C++ and are not Gymnasium environments."
             )
-        return known[name]()
+        return known[name]
 
     def _begin_moves(self, moves: list[Generator[int, Frame, Any]]) -> None:
         self._moves = moves

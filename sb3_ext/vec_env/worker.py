@@ -76,12 +76,7 @@ class RemoteError:
 
 
 class Worker:
-    """
-    Starts a process for some environments.
-
-    :param first: index of the first environment
-    :param siblings: workers that the main process started before
-    """
+    """Starts a process for some environments, of which ``first`` is the index of the first one."""
 
     def __init__(
         self,
@@ -185,16 +180,13 @@ def _run(
     watch = _watcher(reader)
     try:
         writer.send_bytes(_answer(_make, envs, env_fns, arrays, obs_keys))
-        while (message := _receive(reader, watch)) != _CLOSE:
+        watch()
+        while (message := reader.recv_bytes()) != _CLOSE:
             writer.send_bytes(_answer(_obey, envs, message))
+            watch()
     except (EOFError, OSError):
         pass  # the main process has gone
     envs.close()
-
-
-def _receive(reader: Connection, watch: Callable[[], None]) -> bytes:
-    watch()
-    return reader.recv_bytes()
 
 
 def _watcher(reader: Connection) -> Callable[[], None]:

@@ -88,17 +88,13 @@ class CurriculumEnv(gym.Wrapper, Recorded):
         return self._stages[self._wanted].reset_options
 
     def set_stage(self, stage: int) -> None:
-        """:param stage: index of the stage that begins with the next reset"""
+        """Choose the stage that begins with the next reset, by its index."""
         if not 0 <= stage < len(self._stages):
             raise ValueError(f"stage={stage!r}: there are stages 0 to {len(self._stages) - 1}.")
         self._wanted = stage
 
     def check_stages(self) -> None:
-        """
-        Begin every stage once, before the first reset.
-
-        :raises ValueError: if one can't begin
-        """
+        """Begin every stage once, before the first reset, which raises an error if one can't begin."""
         first = self._wanted
         for stage in range(len(self._stages)):
             self.set_stage(stage)

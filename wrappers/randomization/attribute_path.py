@@ -32,14 +32,9 @@ class AttributePath:
         return self.path.removeprefix("unwrapped.")
 
     def read(self, env: gym.Env) -> Any:
-        """:raises AttributeError: if the path leads nowhere"""
         return self._get(self._holder(env), len(self._parts) - 1)
 
     def write(self, env: gym.Env, value: Any) -> None:
-        """
-        :raises AttributeError: if the path leads nowhere
-        :raises ValueError: if it can't be changed, or not to this value
-        """
         holder, last = self._holder(env), self._parts[-1]
         try:
             if isinstance(holder, np.ndarray):
@@ -57,10 +52,7 @@ class AttributePath:
             raise ValueError(f"{self.path!r} can't be set to {value!r}: {error}.") from None
 
     def check(self, env: gym.Env) -> None:
-        """
-        :raises AttributeError: if the path leads nowhere
-        :raises ValueError: if it leads to something else than a single value, or can't be changed
-        """
+        """Raise an error unless the path leads to a single value that can be changed."""
         value = self.read(env)
         if not isinstance(value, (bool, int, float, str, np.number, np.bool_)):
             hint = f": choose one of its {len(value)} elements, as in {self.path}.0" if _is_list(value) else ""

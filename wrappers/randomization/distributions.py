@@ -206,10 +206,7 @@ def _text(value: Any) -> str:
 
 
 def parse_distribution(name: str, raw: Any) -> Distribution:
-    """
-    :param name: the parameter, for errors
-    :param raw: see distributions.py; a distribution is returned unchanged
-    """
+    """Read the form in a config; a distribution is returned unchanged. Errors start with the name."""
     if isinstance(raw, Distribution):
         return raw
     if not isinstance(raw, Mapping):

@@ -48,11 +48,7 @@ class DomainRandomization(gym.Wrapper, Recorded):
         self.set_parameters(parameters or {})
 
     def set_parameters(self, parameters: Mapping[str, Any]) -> None:
-        """
-        Draw these from the next reset on. Parameters that are no longer named get their original value.
-
-        :param parameters: as for the constructor
-        """
+        """Draw these from the next reset on. Parameters that are no longer named get their original value."""
         if not isinstance(parameters, Mapping):
             raise ValueError(f"parameters: {parameters!r} must map names to distributions, as in gravity: 9.8.")
         parsed = {}

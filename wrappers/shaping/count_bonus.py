@@ -65,11 +65,7 @@ class CountBonus(RewardTerms):
         return self._cells.n_cells if self._shared else 0
 
     def attach_counts(self, path: str, n_envs: int, column: int) -> None:
-        """
-        Count in a memory-mapped file; see :func:`share_counts`.
-
-        :param column: this environment's place among ``n_envs``
-        """
+        """Count in a column of a memory-mapped file; see :func:`share_counts`."""
         # A plain view of the memory: each row of a memmap would be a memmap, which is slow
         self._counts = np.asarray(np.memmap(path, _DTYPE, "r+", shape=(self._cells.n_cells, n_envs)))
         self._column = column
@@ -82,19 +78,16 @@ class CountBonus(RewardTerms):
 
     def term_count(self, step: Step) -> float:
         if self._needs_sharing:
-            self._warn()
+            self._needs_sharing = False
+            warnings.warn(
+                "CountBonus has shared: true, but share_counts() was not called, so it counts for itself. For "
+                "evaluation this is fine. For training call share_counts(env) with the vectorised environment before "
+                "learn(); RL Zoo does so with our algorithms.",
+                stacklevel=2,
+            )
         row = self._counts[self._cells.index(step.observation)]
         row[self._column] += 1
         return 1.0 / math.sqrt(row.sum())
-
-    def _warn(self) -> None:
-        self._needs_sharing = False
-        warnings.warn(
-            "CountBonus has shared: true, but share_counts() was not called, so it counts for itself. For evaluation "
-            "this is fine. For training call share_counts(env) with the vectorised environment before learn(); RL Zoo "
-            "does so with our algorithms.",
-            stacklevel=2,
-        )
 
 
 def share_counts(env: VecEnv) -> None:
@@ -109,8 +102,7 @@ def share_counts(env: VecEnv) -> None:
         return
     sizes = env.env_method("shared_cells")
     for size in sorted(set(sizes) - {0}):
-        indices = [index for index, other in enumerate(sizes) if other == size]
-        _share(env, indices, size)
+        _share(env, [index for index, other in enumerate(sizes) if other == size], size)
 
 
 def _share(env: VecEnv, indices: list[int], n_cells: int) -> None:

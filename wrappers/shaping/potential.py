@@ -57,11 +57,7 @@ class PotentialShaping(RewardTerms):
         self._values = {name: 0.0 for name, _, _ in self._terms if name in self._potentials}
 
     def set_discount(self, gamma: float) -> None:
-        """
-        Set the discount of the algorithm, unless the constructor was given one.
-
-        :param gamma: the discount
-        """
+        """Set the discount of the algorithm, unless the constructor was given one."""
         gamma = _read_discount(gamma)
         if not self._gamma_was_given:
             self._gamma = gamma

@@ -88,20 +88,13 @@ class RewardTerms(gym.Wrapper, Recorded):
         """
         Switch the terms of this shaper and of those inside it on or off. RL Zoo's ``enjoy`` takes the sum of shaped
         rewards for the score, so it switches them off.
-
-        :param on: whether rewards are shaped
         """
         self._is_on = on
         if self.env.has_wrapper_attr("set_shaping"):
             self.env.get_wrapper_attr("set_shaping")(on)
 
     def begin_episode(self, observation: Any, info: dict[str, Any]) -> None:
-        """
-        Called after each reset, for terms with a memory.
-
-        :param observation: the first observation
-        :param info: the reset's info
-        """
+        """Called with what each reset returns, for terms with a memory."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
