@@ -87,8 +87,13 @@ def insert_below_monitor(env: gym.Env, make: Callable[[gym.Env], gym.Env]) -> gy
     outer = layers[: monitors[-1] + 1]
     monitor = outer[-1]
     inserted = make(monitor.env)
-    if not all(isinstance(layer, Monitor) for layer in outer):
-        _check_spaces(monitor.env, inserted)
+    for name in ("observation_space", "action_space"):
+        before, after = getattr(monitor.env, name), getattr(inserted, name)
+        if before != after and not all(isinstance(layer, Monitor) for layer in outer):
+            raise ValueError(
+                f"{type(inserted).__name__} changes the {name} from {before} to {after}, but the wrappers outside "
+                "Monitor were built for the former: put it first in env_wrapper."
+            )
     monitor.env = inserted
     for layer in outer:
         # A layer caches its spec, with the time limit in it
@@ -103,13 +108,3 @@ def wrappers_of(env: gym.Env) -> list[gym.Wrapper]:
         layers.append(env)
         env = env.env
     return layers
-
-
-def _check_spaces(inner: gym.Env, inserted: gym.Env) -> None:
-    for name in ("observation_space", "action_space"):
-        before, after = getattr(inner, name), getattr(inserted, name)
-        if before != after:
-            raise ValueError(
-                f"{type(inserted).__name__} changes the {name} from {before} to {after}, but the wrappers outside "
-                "Monitor were built for the former: put it first in env_wrapper."
-            )

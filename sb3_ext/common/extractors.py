@@ -91,9 +91,7 @@ class NormalizedMlp(BaseFeaturesExtractor):
         mean, variance = batch.mean(0), batch.var(0, unbiased=False)
         total = self.count + n
         delta = mean - self.mean
-        self.variance.copy_(
-            (self.variance * self.count + variance * n + delta**2 * self.count * n / total) / total,
-        )
+        self.variance.copy_((self.variance * self.count + variance * n + delta**2 * self.count * n / total) / total)
         self.mean.add_(delta * n / total)
         self.count.copy_(total)
 

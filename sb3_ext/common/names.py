@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["arguments_of", "check_choice", "check_keywords", "checked_keywords", "nearest"]
+__all__ = ["arguments_of", "check_choice", "check_keywords", "checked_keywords", "nearest", "suggestion"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -17,13 +17,17 @@ def nearest(name: str, known: Collection[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(set(known)))}."
 
 
+def suggestion(value: object, allowed: Collection[str]) -> str:
+    """:return: the end of an error that lists the allowed values: the nearest of them, or a full stop"""
+    close = difflib.get_close_matches(str(value), allowed, n=1, cutoff=0.5)
+    return f": did you mean {close[0]!r}?" if close else "."
+
+
 def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
     """:raises ValueError: when the option has another value than those allowed"""
     if value not in allowed:
         choices = ", ".join(repr(choice) for choice in allowed)
-        close = difflib.get_close_matches(value, allowed, n=1, cutoff=0.5) if isinstance(value, str) else []
-        hint = f": did you mean {close[0]!r}?" if close else "."
-        raise ValueError(f"{option}={value!r} is not one of {choices}{hint}")
+        raise ValueError(f"{option}={value!r} is not one of {choices}{suggestion(value, allowed)}")
 
 
 def check_keywords(owner: str, given: Collection[str], known: Collection[str]) -> None:

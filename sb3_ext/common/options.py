@@ -3,7 +3,6 @@
 A topic's model inherits from :class:`Options`; :func:`read_options` and :func:`read_switch` read it.
 """
 
-import difflib
 import re
 from collections.abc import Mapping
 from importlib import import_module
@@ -12,7 +11,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from sb3_ext.common.arguments import to_integer, to_number
-from sb3_ext.common.names import nearest
+from sb3_ext.common.names import nearest, suggestion
 
 __all__ = [
     "Count",
@@ -142,17 +141,13 @@ def _describe(cls: type[Options], problem: Any, where: str) -> str:
         return f"{path} has no option {name!r}: {nearest(str(name), _model_at(cls, location).model_fields)}"
     path = _path(where, location)
     if kind == "literal_error":
-        close = difflib.get_close_matches(str(raw), re.findall(r"'([^']*)'", context["expected"]), n=1, cutoff=0.5)
-        hint = f": did you mean {close[0]!r}?" if close else "."
-        return f"{path}={raw!r} must be {context['expected']}{hint}"
+        choices = re.findall(r"'([^']*)'", context["expected"])
+        return f"{path}={raw!r} must be {context['expected']}{suggestion(raw, choices)}"
     if kind == "value_error":
         said = str(context["error"]).removesuffix(".")
-        # Of a key, or of several options together: what is wrong is in the message
-        return (
-            f"{path}: {said}."
-            if location[-1:] == ("[key]",) or isinstance(raw, (Mapping, tuple))
-            else f"{path}={raw!r} {said}."
-        )
+        # About a key, or about several options together: the message says which
+        says_what = location[-1:] == ("[key]",) or isinstance(raw, (Mapping, tuple))
+        return f"{path}: {said}." if says_what else f"{path}={raw!r} {said}."
     allowed = _ALLOWED[kind].format(**context) if kind in _ALLOWED else problem["msg"]
     return f"{path}={raw!r} {allowed}."
 

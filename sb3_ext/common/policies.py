@@ -142,13 +142,11 @@ class PolicyOptions(BasePolicy):
 
 
 def _with_weight_decay(kwargs: dict[str, Any], weight_decay: float) -> dict[str, Any]:
-    optimizer_class = kwargs.get("optimizer_class", th.optim.Adam)
-    if optimizer_class is th.optim.Adam:
+    optimizer_kwargs = {**(kwargs.get("optimizer_kwargs") or {}), "weight_decay": weight_decay}
+    if kwargs.get("optimizer_class", th.optim.Adam) is th.optim.Adam:
         # Adam's own weight decay is scaled by the moments; people mean AdamW's. The epsilon is SB3's
-        kwargs = {**kwargs, "optimizer_class": th.optim.AdamW}
-        kwargs["optimizer_kwargs"] = {"eps": 1e-5, **(kwargs.get("optimizer_kwargs") or {})}
-    kwargs["optimizer_kwargs"] = {**(kwargs.get("optimizer_kwargs") or {}), "weight_decay": weight_decay}
-    return kwargs
+        return {**kwargs, "optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"eps": 1e-5, **optimizer_kwargs}}
+    return {**kwargs, "optimizer_kwargs": optimizer_kwargs}
 
 
 class MlpPolicy(PolicyOptions, ActorCriticPolicy):

@@ -1,8 +1,8 @@
-"""One game in ale-py's C++ preprocessing, with the episodes that SB3's ``AtariWrapper`` makes of it.
+"""One game in ale-py's C++ emulator, divided into episodes as SB3's ``AtariWrapper`` does.
 
-``AtariVectorEnv`` alone can't do what SB3's wrappers do: with ``episodic_life`` it starts a new game at every lost
-life, with ``life_loss_info`` nobody presses FIRE for the next life, and a batch can't give a single game an extra step.
-So each game has its own ``AtariVectorEnv`` with one C++ thread, and takes the wrappers' extra steps itself.
+``AtariVectorEnv`` alone can't replace SB3's wrappers: with ``episodic_life`` it starts a new game after every lost
+life, with ``life_loss_info`` it doesn't press FIRE for the next life, and it can't step a single game of a batch. So
+each game has its own ``AtariVectorEnv`` with one C++ thread, and the wrappers' extra steps are taken here.
 """
 
 import time
@@ -21,12 +21,12 @@ __all__ = ["AtariGame", "Frame", "Moves", "Transition", "screen_dims"]
 
 _NOOP, _FIRE, _AFTER_FIRE = 0, 1, 2
 _NEW_GAME = -1
-# The C++ side would cut the frame short at a time limit, and doesn't count no-ops: limits are kept here
+# The C++ side cuts the last step short at its time limit and doesn't count no-ops, so the limit is enforced here
 _NO_LIMIT = 2**30
 
 
 class Frame(NamedTuple):
-    """What the emulator shows after an action."""
+    """What the emulator returns for an action."""
 
     image: np.ndarray
     reward: int
@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """A step of the agent; ``first_image`` opens the next episode if the step ends one."""
+    """A step of the agent; ``first_image`` is the next episode's first frame if the step ends an episode."""
 
     reward: int
     done: bool
@@ -44,16 +44,16 @@ class Transition(NamedTuple):
     info: dict[str, Any]
 
 
-#: Yields actions for the emulator, and gets the frame after each
+#: Yields actions for the emulator and receives the frame after each
 Moves = Generator[int, Frame, Transition]
 _Hidden = Generator[int, Frame, Frame]
 
 
 class AtariGame:
     """
-    :param screen: the screen's height and width, to reduce frames exactly as SB3's ``WarpFrame`` does; without it the
-        C++ side does it, see :class:`~sb3_ext.vec_env.native_atari.NativeAtariVecEnv`
-    :param monitor_file: finished games are written here, in the format of SB3's ``Monitor``
+    :param screen: the screen's height and width, to resize frames exactly as SB3's ``WarpFrame`` does; ``None`` lets
+        the C++ side resize them, see :class:`~sb3_ext.vec_env.native_atari.NativeAtariVecEnv`
+    :param monitor_file: file for finished games, in the format of SB3's ``Monitor``
     """
 
     def __init__(
@@ -96,17 +96,16 @@ class AtariGame:
 
     def start(self, seed: int | None) -> _Hidden:
         """
-        Start a new game; one that is running is dropped.
+        Start a new game and play until its first observation.
 
-        :param seed: of the no-ops and sticky actions, at most 31 bits; ``None`` lets both go on
-        :return: the moves up to the first observation
+        :param seed: seed of no-ops and sticky actions, at most 31 bits; ``None`` continues their random numbers
         """
         frame = self._new_game(seed)
         self._begin(frame)
         return self._press_fire(frame)
 
     def step(self, action: int) -> Moves:
-        """The moves up to the agent's next observation, in the same episode or the next."""
+        """Play until the agent's next observation, in this episode or the next."""
         self._finished = None
         frame = yield from self._act(action)
         done = self._is_over or self._life_lost
@@ -120,7 +119,7 @@ class AtariGame:
         return Transition(frame.reward, done, frame.image, first, frame.info)
 
     def restart(self) -> None:
-        """Abandon the emulator, whatever it is doing, for a new one, which needs a seed."""
+        """Replace the emulator, whatever it is doing. The new one needs a seed."""
         self._emulator = self._new_emulator()
 
     def close(self) -> None:
@@ -151,7 +150,7 @@ class AtariGame:
         frame = yield action
         self._score += frame.reward
         lives = frame.info["lives"]
-        # As in SB3: some games stay at 0 lives for a few frames before they are over
+        # As in SB3, 0 lives are not a lost life: some games show them for a few frames before they end
         self._life_lost = self._settings.terminal_on_life_loss and 0 < lives < self.lives
         self.lives = lives
         self._is_over = frame.terminated or frame.info["episode_frame_number"] >= self._settings.max_frames
@@ -165,7 +164,7 @@ class AtariGame:
             frame = yield from self._act(_NOOP)
             if not self._is_over:
                 return frame
-        # After a game over, any action starts a new game, in the emulator's own thread
+        # After the end of a game any action starts a new one, in the emulator's thread
         frame = yield _NOOP if frame.terminated else _NEW_GAME
         self._begin(frame)
         return frame
@@ -194,7 +193,7 @@ class AtariGame:
         episode = {"r": float(self._score), "l": length, "t": round(time.time() - self._t_start, 6)}
         if self._writer is not None:
             self._writer.write_row(episode)
-        # A very short game can end in the hidden moves after another one: the agent's own comes first
+        # A very short game may end during the extra steps after another one, whose result is the one to report
         self._finished = self._finished or episode
 
     def _image(self, observations: np.ndarray) -> np.ndarray:

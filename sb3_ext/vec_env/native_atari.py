@@ -124,7 +124,13 @@ class NativeAtariVecEnv(VecEnv):
 
     def reset(self) -> np.ndarray:
         if self._was_interrupted:
-            self._restart()
+            for game in self._games:
+                game.restart()
+            self._to_send.clear()
+            self._awaited.clear()
+            if None in self._seeds:
+                self.seed(None)
+            self._was_interrupted = False
         self._finish_moves()
         seeds = [None if seed is None else _emulator_seed(seed) for seed in self._seeds]
         self._begin_moves([game.start(seed) for game, seed in zip(self._games, seeds, strict=True)])
@@ -262,15 +268,6 @@ class NativeAtariVecEnv(VecEnv):
         except BaseException:
             self._was_interrupted = True
             raise
-
-    def _restart(self) -> None:
-        for game in self._games:
-            game.restart()
-        self._to_send.clear()
-        self._awaited.clear()
-        if None in self._seeds:
-            self.seed(None)
-        self._was_interrupted = False
 
 
 def _emulator_seed(seed: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from sb3_ext.common.arguments import read_number
+from sb3_ext.common.arguments import read_whole
 from sb3_ext.common.names import nearest
 from sb3_ext.wrappers.shaping.terms import RewardTerms, Step
 
@@ -78,9 +78,7 @@ class TimePenalty(RewardTerms):
 
     def __init__(self, env: gym.Env, terms: Mapping[str, float] | None = None, after: int = 300) -> None:
         super().__init__(env, terms)
-        self._after = read_number("after", after)
-        if not 0 <= self._after < float("inf"):
-            raise ValueError(f"after={after!r} must be a number of steps, at least 0.")
+        self._after = read_whole("after", after, at_least=0)
         self._steps = 0
 
     def begin_episode(self, observation: Any, info: dict[str, Any]) -> None:

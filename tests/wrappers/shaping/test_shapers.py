@@ -243,7 +243,7 @@ def test_long_episodes_are_penalised_from_a_step_on():
     for _ in range(2):
         env.reset(seed=0)
         assert [env.step(0)[1] for _ in range(5)] == [0, 0, 0, -0.5, -0.5]
-    with pytest.raises(ValueError, match="after=-1 must be a number of steps"):
+    with pytest.raises(ValueError, match="after=-1 must be a whole number, at least 0"):
         TimePenalty(gym.make("CartPole-v1"), after=-1)
 
 
