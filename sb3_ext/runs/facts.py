@@ -85,10 +85,7 @@ class RunFacts:
 
     @classmethod
     def of(cls, model: BaseAlgorithm, algo: str | None = None, env_id: str | None = None) -> RunFacts:
-        """
-        :param model: is about to be trained
-        :param algo: name of the algorithm; default: from the model's class
-        """
+        """:param algo: name of the algorithm; default: from the model's class"""
         return cls(
             algorithm=type(model).__name__,
             algo=algo or algorithm_name(model),

@@ -22,9 +22,8 @@ from sb3_ext.common.names import nearest
 from sb3_ext.metrics.curves import BoundedCurve, Series
 from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint
 from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
-from sb3_ext.runs.monitor import WINDOW, Episodes, read_episodes
+from sb3_ext.runs.logs import MAX_POINTS, PROGRESS_FILES, WINDOW, Episodes, Progress, read_episodes, read_progress
 from sb3_ext.runs.plain_files import as_number, checked, read_json, read_small_text, read_yaml
-from sb3_ext.runs.progress import MAX_POINTS, PROGRESS_FILES, Progress, read_progress
 
 __all__ = ["SCORE", "EvaluationResult", "RunRecord", "Threshold", "read_record"]
 

@@ -125,7 +125,7 @@ class Run:
         self.given_threshold = self._find_threshold(top)
         self._session, self.rows = (top, start_time), rows
         self.model = model
-        self.stock = StockCallbacks.among(top)
+        self.stock = StockCallbacks(top)
         self.stock.on_new_best(lambda evaluation: self.emit("new_best", evaluation))
         env = model.get_env()
         assert env is not None, "a model in training has an environment"

@@ -1,9 +1,6 @@
 """SB3's own callbacks among those of a training, found once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from stable_baselines3.common.callbacks import (
@@ -18,21 +15,14 @@ from stable_baselines3.common.callbacks import (
 __all__ = ["StockCallbacks", "iter_callbacks"]
 
 
-@dataclass(frozen=True)
 class StockCallbacks:
-    #: ``Evaluation`` is one of them
-    evaluations: tuple[EvalCallback, ...] = ()
-    checkpoints: tuple[CheckpointCallback, ...] = ()
-    has_progress_bar: bool = False
+    """``evaluations`` includes our own ``Evaluation``."""
 
-    @classmethod
-    def among(cls, top: BaseCallback | None) -> StockCallbacks:
+    def __init__(self, top: BaseCallback | None = None) -> None:
         found = list(iter_callbacks(top))
-        return cls(
-            tuple(callback for callback in found if isinstance(callback, EvalCallback)),
-            tuple(callback for callback in found if isinstance(callback, CheckpointCallback)),
-            any(isinstance(callback, ProgressBarCallback) for callback in found),
-        )
+        self.evaluations = [callback for callback in found if isinstance(callback, EvalCallback)]
+        self.checkpoints = [callback for callback in found if isinstance(callback, CheckpointCallback)]
+        self.has_progress_bar = any(isinstance(callback, ProgressBarCallback) for callback in found)
 
     @property
     def log_folder(self) -> Path | None:

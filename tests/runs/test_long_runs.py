@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from sb3_ext.runs.monitor import read_episodes
-from sb3_ext.runs.progress import MAX_POINTS, read_progress
+from sb3_ext.runs.logs import MAX_POINTS, read_episodes, read_progress
 from sb3_ext.runs.report.report import make_report
 
 STEP, SECONDS = "time/total_timesteps", "time/time_elapsed"

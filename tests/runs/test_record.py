@@ -11,7 +11,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.monitor import load_results
 
-from sb3_ext.runs.progress import read_progress
+from sb3_ext.runs.logs import read_progress
 from sb3_ext.runs.record import read_record
 from sb3_ext.runs.report.report import make_report
 

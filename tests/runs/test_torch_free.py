@@ -21,8 +21,7 @@ TORCH_FREE = [
     "sb3_ext.runs.agents.statistics",
     "sb3_ext.runs.facts",
     "sb3_ext.runs.files",
-    "sb3_ext.runs.monitor",
-    "sb3_ext.runs.progress",
+    "sb3_ext.runs.logs",
     "sb3_ext.runs.record",
     *(f"{report.__name__}.{module.name}" for module in pkgutil.iter_modules(report.__path__)),
 ]

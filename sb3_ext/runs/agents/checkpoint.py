@@ -122,12 +122,7 @@ def save_checkpoint(model: BaseAlgorithm, checkpoint: Checkpoint, metrics: Mappi
 
 
 def write_record(checkpoint: Checkpoint, step: int, algorithm: str, metrics: Mapping[str, Metric]) -> None:
-    """
-    :param checkpoint: its model is already saved
-    :param step: its timesteps
-    :param algorithm: name of its class
-    :param metrics: by name. NaN and infinity become null, because JSON has neither
-    """
+    """Write the metrics of a saved model. NaN and infinity become null, because JSON has neither."""
     statistics = checkpoint.statistics
     record = {
         "name": checkpoint.name,
@@ -169,26 +164,20 @@ def prune(folder: Folder, keep: int) -> list[Checkpoint]:
     Remove all but the latest ``keep`` checkpoints, with everything that belongs to them. The best model, the last model
     and models without a record, which others saved, stay.
     """
-    ours = [checkpoint for checkpoint in find_checkpoints(folder) if checkpoint.kind == "step"]
-    ours = [checkpoint for checkpoint in ours if checkpoint.record.is_file()]
+    ours = [found for found in find_checkpoints(folder) if found.kind == "step" and found.record.is_file()]
     # By time: a training that started again from 0 in the same folder has smaller numbers than those it replaces
     ours.sort(key=lambda checkpoint: (checkpoint.model.stat().st_mtime_ns, checkpoint.step))
     removed = ours[: max(len(ours) - keep, 0)]
     for checkpoint in removed:
         # The record first: without it, the rest counts as somebody else's
-        for file in (checkpoint.record, checkpoint.table, checkpoint.video(checkpoint.step)):
+        others = (checkpoint.table, checkpoint.video(checkpoint.step), checkpoint.model, checkpoint.statistics)
+        for file in (checkpoint.record, *others):
             file.unlink(missing_ok=True)
-        checkpoint.model.unlink(missing_ok=True)
-        checkpoint.statistics.unlink(missing_ok=True)
     return removed
 
 
 class Video(NamedTuple):
-    """
-    :param path: the file
-    :param kind: ``best``, ``last`` or ``checkpoint``; for a video of RL Zoo or another program, its name
-    :param step: timesteps of the model in it; ``None`` when its name doesn't say
-    """
+    """``kind``: ``best``, ``last`` or ``checkpoint``; for a video of another program, its name, without a step."""
 
     path: Path
     kind: str
@@ -205,7 +194,6 @@ def find_videos(folder: Folder) -> list[Video]:
 
 def best_video(folder: Folder) -> Path | None:
     """
-    :param folder: a run folder
     :return: the video of the best model; otherwise the newest video of an earlier best model, recorded by this package
         or by RL Zoo's ``record_video``
     """

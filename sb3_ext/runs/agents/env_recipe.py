@@ -40,10 +40,7 @@ class EnvRecipe:
     """
     Makes environments when it is called, also in another process. Created by :meth:`of`.
 
-    :param spec: spec of one environment, without Monitor
-    :param info_keywords: what Monitor keeps of an episode's last info
     :param layers: classes and keywords of the vectorised wrappers, from the inside out
-    :param n_envs: number of environments
     :param seed: seed of the first one; without it, they would use random numbers of the training
     """
 

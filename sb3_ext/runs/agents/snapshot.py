@@ -38,8 +38,6 @@ class AgentSnapshot:
     An agent as it was at one step of training. The file that is evaluated is the one kept as the best model. Can be
     sent to another process.
 
-    :param step: timesteps of training
-    :param model: the model's file; its normalisation statistics are beside it
     :param stage: stage of the curriculum, where evaluation follows it
     """
 

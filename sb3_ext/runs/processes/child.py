@@ -43,12 +43,7 @@ _LAST_WORDS = 4000
 
 @dataclass(frozen=True)
 class Outcome:
-    """
-    :param key: name of the job
-    :param result: what it returned
-    :param error: why it failed, in one line; ``None`` when it didn't
-    :param details: the traceback of the error, or the last output of the process
-    """
+    """What a job returned, or why it failed: in one line, and as a traceback or the last output of the process."""
 
     key: str
     result: Any = None
@@ -157,12 +152,7 @@ def _close(owner: int, process: subprocess.Popen[bytes], stderr: IO[bytes]) -> N
 
 
 def serve(connection: int, parent: int) -> None:
-    """
-    The main loop of the process.
-
-    :param connection: file descriptor of the pipe to the parent
-    :param parent: process id of the parent
-    """
+    """The main loop of the process, given a file descriptor of the pipe to the parent and the parent's process id."""
     os.set_inheritable(connection, False)
     # Only now: on a busy machine, starting with low priority takes minutes
     os.setpriority(os.PRIO_PROCESS, 0, 19)
@@ -176,19 +166,15 @@ def serve(connection: int, parent: int) -> None:
 def _answer(specs: list[bytes], job: bytes) -> bytes:
     try:
         function, args = pickle.loads(job)
-        _register(specs)
+        for packed in specs:
+            with suppress(Exception):
+                spec = pickle.loads(packed)
+                gym.registry.setdefault(spec.id, spec)
         signal.signal(signal.SIGTERM, _exit)  # from now on there may be something to close
         return cloudpickle.dumps((function(*args),))
     # Every error of a job is its outcome
     except Exception as error:
         return pickle.dumps((None, f"{type(error).__name__}: {error}", traceback.format_exc()))
-
-
-def _register(specs: list[bytes]) -> None:
-    for packed in specs:
-        with suppress(Exception):
-            spec = pickle.loads(packed)
-            gym.registry.setdefault(spec.id, spec)
 
 
 def _exit(*_: object) -> None:

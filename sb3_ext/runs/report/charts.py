@@ -43,12 +43,11 @@ def chart(
     line: float | None = None,
 ) -> str:
     """
-    :param steps: increasing
-    :param values: NaN and infinity are shown as ``!``
+    Each column is the mean of the values in its range, or empty if it has none. NaN and infinity are shown as ``!``.
+
     :param width: of the curve, in characters
     :param height: of the curve, in lines
     :param line: drawn as a dashed line for comparison, if the curve is not far from it
-    :return: lines of text. Each column is the mean of the values in its range, or empty if it has none
     """
     if width < 2 or height < 2:
         raise ValueError(f"width={width} and height={height} must be 2 or more.")
@@ -138,11 +137,7 @@ def compact(step: float) -> str:
 
 @dataclass(frozen=True)
 class _Axis:
-    """The vertical axis, linear or logarithmic.
-
-    :param height: in lines
-    :param flat: there is only one value, shown in the middle
-    """
+    """The vertical axis, linear or logarithmic; ``flat`` if there is only one value, shown in the middle."""
 
     low: float
     high: float

@@ -46,10 +46,7 @@ _ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
 
 
 def train_command(run: RunRecord, **changes: Any) -> str | None:
-    """
-    :param changes: arguments of ``rl_zoo3.train`` to replace, by name
-    :return: the command that trains the run again; ``None`` without RL Zoo's arguments
-    """
+    """The command that trains the run again, with some arguments changed; ``None`` without RL Zoo's arguments."""
     if not run.algo or not run.args.get("env"):
         return None
     args = {**run.args, **changes}
@@ -72,7 +69,7 @@ def train_command(run: RunRecord, **changes: Any) -> str | None:
 
 
 def watch_commands(run: RunRecord) -> list[tuple[str, str]]:
-    """:return: descriptions of the run's models and the commands that play them; empty if RL Zoo would not find them"""
+    """Descriptions of the run's models and the commands that play them; empty if RL Zoo would not find them."""
     env, folder = run.args.get("env"), run.folder.resolve()
     in_place = run.params_folder is not None and folder.parent.name == run.algo and run.number is not None
     if not in_place or not env or run.params_folder is None or folder.name != f"{run.params_folder.name}_{run.number}":

@@ -3,7 +3,7 @@
 import math
 
 from sb3_ext.metrics.sample_efficiency import SampleEfficiency
-from sb3_ext.runs.monitor import WINDOW
+from sb3_ext.runs.logs import WINDOW
 from sb3_ext.runs.record import SCORE, EvaluationResult, RunRecord
 from sb3_ext.runs.report.advice import first_reached, reached_at
 from sb3_ext.runs.report.charts import markdown_table, number

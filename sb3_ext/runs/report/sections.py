@@ -7,8 +7,8 @@ import yaml
 
 from sb3_ext.runs.agents.checkpoint import best_video
 from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
+from sb3_ext.runs.logs import MAX_POINTS
 from sb3_ext.runs.plain_files import as_number
-from sb3_ext.runs.progress import MAX_POINTS
 from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.advice import sorted_alerts, suggestions, trend_of
 from sb3_ext.runs.report.charts import markdown_table, number
