@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from sb3_ext.common.clean_text import mask_passwords
-from sb3_ext.runs.plain_files import read_json
+from sb3_ext.runs.plain_files import read_plain
 
 __all__ = ["RUN_FILE", "ZIP_NAME", "ZIP_TYPE", "download_run", "leads_out", "masked_lines", "unpack_run", "zip_run"]
 
@@ -97,7 +97,7 @@ def download_run(run: str, log_folder: str | os.PathLike[str] = "logs", api: Any
         raise ValueError(f"{run!r} must be entity/project/run id, or the address of a run's page.")
     entity, project, run_id = path
     for file in sorted(Path(log_folder).glob(f"*/*/{RUN_FILE}")):
-        if (read_json(file, dict, []) or {}).get("id") == run_id:
+        if (read_plain(file, dict, []) or {}).get("id") == run_id:
             return file.parent
     if api is None:
         import wandb

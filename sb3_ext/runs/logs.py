@@ -128,11 +128,8 @@ def _parse_json(lines: list[str]) -> Block:
     columns: dict[str, tuple[list[int], list[float]]] = {}
     n_rows = 0
     for line in lines:
-        try:
-            row: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
+        row = _parse_row(line)
+        if row is None:
             continue
         for name, value in row.items():
             number = value if type(value) is float else to_number(value)
@@ -187,36 +184,31 @@ class Episodes(NamedTuple):
         return Series(self.steps, (sums[ends] - sums[starts]) / (ends - starts))
 
 
-class _MonitorFile(NamedTuple):
-    header: dict[str, Any]
-    scores: np.ndarray
-    lengths: np.ndarray
-    seconds: np.ndarray
-    n_broken: int
-
-
 def read_episodes(folder: str | os.PathLike[str]) -> Episodes:
     """:return: the episodes of a run folder; those of no environment when there is no file of ``Monitor``"""
-    files = [_read(path) for path in sorted(Path(folder).glob("*monitor.csv"))]
-    if not files:
+    paths = sorted(Path(folder).glob("*monitor.csv"))
+    if not paths:
         none = np.empty(0, dtype=np.int64)
         return Episodes(none, none, 0, math.nan, None, 0)
-    known = [as_number(file.header.get("t_start")) for file in files]
+    headers = [_header(path) for path in paths]
+    episodes, n_broken = zip(*(_read_monitor(path) for path in paths), strict=True)
+    known = [as_number(header.get("t_start")) for header in headers]
     starts = [math.nan if start is None else start for start in known]
-    ends = [start + float(np.max(file.seconds)) for start, file in zip(starts, files, strict=True) if len(file.seconds)]
-    steps = np.concatenate([np.cumsum(file.lengths) * len(files) for file in files])
+    ends = [start + float(np.max(times)) for start, (_, _, times) in zip(starts, episodes, strict=True) if len(times)]
+    steps = np.concatenate([np.cumsum(lengths.astype(np.int64)) * len(paths) for _, lengths, _ in episodes])
     order = np.argsort(steps, kind="stable")
     return Episodes(
         steps[order],
-        np.concatenate([file.scores for file in files])[order],
-        len(files),
+        np.concatenate([scores for scores, _, _ in episodes])[order],
+        len(paths),
         float(np.max(ends) - np.min(starts)) if ends else math.nan,
-        next((env_id for file in files if isinstance(env_id := file.header.get("env_id"), str)), None),
-        sum(file.n_broken for file in files),
+        next((env_id for header in headers if isinstance(env_id := header.get("env_id"), str)), None),
+        sum(n_broken),
     )
 
 
-def _read(path: Path) -> _MonitorFile:
+def _read_monitor(path: Path) -> tuple[np.ndarray, int]:
+    """Scores, lengths and seconds of the episodes, and the number of broken lines."""
     parts, n_broken = [np.empty((3, 0))], 0
     for block in read_csv_blocks(path, skip="#"):
         numbers = np.full((3, block.n_rows), math.nan)
@@ -227,15 +219,18 @@ def _read(path: Path) -> _MonitorFile:
         whole = is_there.all(axis=0) & (numbers[1] >= 0) & (numbers[1] < _LONGEST)
         parts.append(numbers[:, whole])
         n_broken += block.n_broken + int((~whole).sum())
-    scores, lengths, seconds = np.concatenate(parts, axis=1)
-    return _MonitorFile(_header(path), scores, lengths.astype(np.int64), seconds, n_broken)
+    return np.concatenate(parts, axis=1), n_broken
 
 
 def _header(path: Path) -> dict[str, Any]:
     with path.open(encoding="utf-8", errors="replace") as file:
         line = file.readline()
+    return _parse_row(line[1:]) or {} if line.startswith("#") else {}
+
+
+def _parse_row(line: str) -> dict[str, Any] | None:
     try:
-        header = json.loads(line[1:]) if line.startswith("#") else {}
+        row = json.loads(line)
     except (ValueError, RecursionError):
-        header = {}
-    return header if isinstance(header, dict) else {}
+        return None
+    return row if isinstance(row, dict) else None

@@ -5,13 +5,13 @@ What is too large, nested too deeply or of the wrong type is left out and named:
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-__all__ = ["as_number", "checked", "read_json", "read_small_text", "read_yaml", "to_number"]
+__all__ = ["as_number", "checked", "read_plain", "read_small_text", "to_number"]
 
 #: Bytes; trainings write a few thousand
 _MAX_SIZE = 100_000
@@ -58,28 +58,19 @@ def read_small_text(path: Path, problems: list[str]) -> str | None:
         return None
 
 
-def read_json(path: Path, kind: type, problems: list[str]) -> Any:
-    """As :func:`read_small_text`, for JSON that contains a ``kind``: ``dict`` or ``list``."""
-    read = _parsed(path, json.loads, problems)
+def read_plain(path: Path, kind: type, problems: list[str]) -> Any:
+    """As :func:`read_small_text`, for JSON or YAML that contains a ``kind``: ``dict`` or ``list``."""
+    text = read_small_text(path, problems)
+    parse = json.loads if path.suffix == ".json" else _parse_yaml
+    try:
+        read = None if text is None else parse(text)
+    except (yaml.YAMLError, ArithmeticError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        problems.append(f"{path.name} can't be read: {(str(error).splitlines() or [''])[0]}")
+        return None
     if read is None or isinstance(read, kind):
         return read
     problems.append(f"{path.name} contains a {type(read).__name__}; expected a {kind.__name__}.")
     return None
-
-
-def read_yaml(path: Path, problems: list[str]) -> dict[str, Any]:
-    """As :func:`read_small_text`, for YAML; empty when the file does not exist or contains no mapping."""
-    read = _parsed(path, _parse_yaml, problems)
-    return read if isinstance(read, dict) else {}
-
-
-def _parsed(path: Path, parse: Callable[[str], Any], problems: list[str]) -> Any:
-    text = read_small_text(path, problems)
-    try:
-        return None if text is None else parse(text)
-    except (yaml.YAMLError, ArithmeticError, AttributeError, TypeError, ValueError, RecursionError) as error:
-        problems.append(f"{path.name} can't be read: {(str(error).splitlines() or [''])[0]}")
-        return None
 
 
 def _parse_yaml(text: str) -> Any:

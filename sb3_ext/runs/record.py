@@ -23,7 +23,7 @@ from sb3_ext.metrics.curves import BoundedCurve, Series
 from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint
 from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
 from sb3_ext.runs.logs import MAX_POINTS, PROGRESS_FILES, WINDOW, Episodes, Progress, read_episodes, read_progress
-from sb3_ext.runs.plain_files import as_number, checked, read_json, read_small_text, read_yaml
+from sb3_ext.runs.plain_files import as_number, checked, read_plain, read_small_text
 
 __all__ = ["SCORE", "EvaluationResult", "RunRecord", "Threshold", "read_record"]
 
@@ -211,12 +211,12 @@ def read_record(folder: str | os.PathLike[str]) -> RunRecord:
     params = args_files[0].parent if args_files else path
     progress = read_progress(path)
     evaluations, evaluations_file = _read_evaluations(path, progress, problems)
-    alerts = read_json(path / ALERTS_FILE, list, problems)
+    alerts = read_plain(path / ALERTS_FILE, list, problems)
     command = read_small_text(params / "command.txt", problems)
     return RunRecord(
         path,
-        checked(read_yaml(params / "args.yml", problems), _ARGS, "args.yml", problems),
-        read_yaml(params / "config.yml", problems),
+        checked(read_plain(params / "args.yml", dict, problems) or {}, _ARGS, "args.yml", problems),
+        read_plain(params / "config.yml", dict, problems) or {},
         None if command is None else command.strip(),
         progress,
         evaluations,
@@ -225,7 +225,7 @@ def read_record(folder: str | os.PathLike[str]) -> RunRecord:
         None
         if alerts is None
         else tuple(checked(alert, _ALERT, ALERTS_FILE, problems) for alert in alerts if isinstance(alert, dict)),
-        checked(read_json(path / RUN_FILE, dict, problems) or {}, _TRAINING, RUN_FILE, problems),
+        checked(read_plain(path / RUN_FILE, dict, problems) or {}, _TRAINING, RUN_FILE, problems),
         tuple(problems),
     )
 

@@ -1,14 +1,12 @@
 """Measures how fast a model trains, and where the time goes."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stable_baselines3.common.callbacks import CallbackList
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.vec_env import VecEnv
 
 __all__ = ["Speed", "measure"]
 
@@ -26,50 +24,39 @@ class Speed(NamedTuple):
 
 
 def measure(model: OnPolicyAlgorithm, seconds: float) -> Speed:
-    """
-    :param model: trains for about this long, after a first rollout and update that don't count
-    """
+    """Train for about ``seconds``, after a first rollout and update that don't count."""
     model.set_logger(configure(format_strings=[]))
     total, callback = model._setup_learn(int(1e9), CallbackList([]), tb_log_name="bench")
     env = model.env
     assert env is not None
-    with _timed_steps(env) as step_seconds:
-        _train_once(model, callback, total)  # warms up
-        step_seconds.clear()
-        n_steps, collecting, updating = 0, 0.0, 0.0
-        while collecting + updating < seconds:
-            collect, update = _train_once(model, callback, total)
-            n_steps += model.n_steps * model.n_envs
-            collecting += collect
-            updating += update
-    in_env = sum(step_seconds)
-    return Speed(in_env / n_steps, (collecting - in_env) / n_steps, updating / n_steps)
-
-
-def _train_once(model: OnPolicyAlgorithm, callback: Any, total: int) -> tuple[float, float]:
-    """One rollout and one update, in seconds."""
-    assert model.env is not None
-    start = time.perf_counter()
-    model.collect_rollouts(model.env, callback, model.rollout_buffer, n_rollout_steps=model.n_steps)
-    model._update_current_progress_remaining(model.num_timesteps, total)
-    middle = time.perf_counter()
-    model.train()
-    return middle - start, time.perf_counter() - middle
-
-
-@contextmanager
-def _timed_steps(env: VecEnv) -> Iterator[list[float]]:
-    step_seconds: list[float] = []
+    stepping: list[float] = []
+    collecting: list[float] = []
+    updating: list[float] = []
     stock_step = env.step
-
-    def timed_step(actions: Any) -> Any:
-        start = time.perf_counter()
-        result = stock_step(actions)
-        step_seconds.append(time.perf_counter() - start)
-        return result
-
-    env.step = timed_step  # type: ignore[method-assign]
+    env.step = _timed(stock_step, stepping)  # type: ignore[method-assign]
+    collect, update = _timed(model.collect_rollouts, collecting), _timed(model.train, updating)
+    is_warm = False
     try:
-        yield step_seconds
+        while not is_warm or sum(collecting) + sum(updating) < seconds:
+            collect(env, callback, model.rollout_buffer, n_rollout_steps=model.n_steps)
+            model._update_current_progress_remaining(model.num_timesteps, total)
+            update()
+            if not is_warm:
+                is_warm = True
+                for times in (stepping, collecting, updating):
+                    times.clear()
     finally:
         env.step = stock_step  # type: ignore[method-assign]
+    n_steps = len(updating) * model.n_steps * model.n_envs
+    in_env = sum(stepping)
+    return Speed(in_env / n_steps, (sum(collecting) - in_env) / n_steps, sum(updating) / n_steps)
+
+
+def _timed(function: Callable[..., Any], times: list[float]) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        result = function(*args, **kwargs)
+        times.append(time.perf_counter() - start)
+        return result
+
+    return timed

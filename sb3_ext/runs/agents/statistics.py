@@ -59,12 +59,7 @@ def save_statistics(model: BaseAlgorithm, model_path: ModelPath) -> Path | None:
 
 
 def matching_statistics(model_path: ModelPath) -> Path:
-    """
-    :param model_path: a saved model, with or without ``.zip``
-    :return: the file with its statistics
-    :raises FileNotFoundError: when there is none
-    :raises ValueError: when the file belongs to another model that was saved under the same name
-    """
+    """The file with a model's statistics; raises the errors of :func:`load_statistics`."""
     _read(model_path)
     return statistics_path(model_path)
 

@@ -83,21 +83,17 @@ def record(job: Recording) -> Recorded:
             episode = _play(job, None)
         if episode is None:
             return Recorded(no_video=reason)
-        return Recorded(_write(episode, job), video, episode.score, reason)
+        if not job.table:
+            return Recorded(None, video, episode.score)
+        if _is_superseded(job):
+            return Recorded()
+        episode.to_csv(job.checkpoint.table)
+        return Recorded(job.checkpoint.table, video, episode.score, reason)
     # A file that is replaced while it is read can fail in any way
     except Exception:
         if _is_superseded(job):
             return Recorded()
         raise
-
-
-def _write(episode: EpisodeTable, job: Recording) -> Path | None:
-    if not job.table:
-        return None
-    if _is_superseded(job):
-        raise _Superseded
-    episode.to_csv(job.checkpoint.table)
-    return job.checkpoint.table
 
 
 def _is_superseded(job: Recording) -> bool:
