@@ -14,19 +14,17 @@ from typing import Any
 
 __all__ = ["ALERTS_FILE", "RUN_FILE", "atomic_write", "link_or_copy", "remove_unfinished", "write_json"]
 
-#: What alerts found, and what is known of the training
+#: Alerts that fired, and the facts about the training
 ALERTS_FILE, RUN_FILE = "alerts.json", "run.json"
 _PREFIX = ".unfinished-"
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """
-    Write to the path this yields, in the same folder. It replaces ``path`` when the block ends without an error.
-    """
+    """Yields a path in the same folder to write to. It replaces ``path`` if the block ends without an error."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Nobody can guess the name, so nobody can have put a link there that we would write through
+    # A random name, so that nobody can have put a symbolic link there for us to write through
     unfinished = path.with_name(f"{_PREFIX}{secrets.token_hex(8)}-{path.name}")
     unfinished.touch(exist_ok=False)
     try:
@@ -42,11 +40,7 @@ def write_json(path: str | os.PathLike[str], data: Any) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """
-    Give a file a second name, at no cost where the file system can. Existing targets are replaced.
-
-    :param source: a complete file that is only ever replaced, never changed in place
-    """
+    """Link or copy a file that is only ever replaced, never changed in place. An existing target is replaced."""
     with atomic_write(target) as unfinished:
         unfinished.unlink()
         try:
@@ -56,7 +50,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def remove_unfinished(*folders: str | os.PathLike[str]) -> None:
-    """Remove what a killed process left in folders that nobody is writing to now."""
+    """Remove what a killed process left behind. Nobody may be writing to these folders now."""
     for folder in folders:
         for file in Path(folder).glob(f"{_PREFIX}*"):
             file.unlink(missing_ok=True)

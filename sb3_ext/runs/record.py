@@ -231,10 +231,8 @@ def read_record(folder: str | os.PathLike[str]) -> RunRecord:
 
 
 def _is_run(folder: Path) -> bool:
-    names = (*PROGRESS_FILES, "evaluations.npz", RUN_FILE)
-    if any((folder / name).is_file() for name in names):
-        return True
-    return any(folder.glob("*.monitor.csv")) or any(folder.glob("*/args.yml"))
+    has_file = any((folder / name).is_file() for name in (*PROGRESS_FILES, "evaluations.npz", RUN_FILE))
+    return has_file or any(folder.glob("*.monitor.csv")) or any(folder.glob("*/args.yml"))
 
 
 def _check_is_run(folder: Path) -> None:
@@ -288,13 +286,13 @@ def _evaluations_of_file(path: Path) -> tuple[EvaluationResult, ...]:
         lengths = np.asarray(saved["ep_lengths"], dtype=float) if "ep_lengths" in saved else None
     evaluations = []
     for index, step in enumerate(steps):
-        scores = np.atleast_1d(results[index])
-        there = ~np.isnan(scores)
-        if not there.any():
-            continue
-        mean_length = None if lengths is None else float(np.atleast_1d(lengths[index])[there].mean())
-        mean, std = float(scores[there].mean()), float(scores[there].std())
-        evaluations.append(EvaluationResult(int(step), mean, std, int(there.sum()), mean_length))
+        there = ~np.isnan(np.atleast_1d(results[index]))
+        if there.any():
+            scores = np.atleast_1d(results[index])[there]
+            length = None if lengths is None else float(np.atleast_1d(lengths[index])[there].mean())
+            evaluations.append(
+                EvaluationResult(int(step), float(scores.mean()), float(scores.std()), len(scores), length)
+            )
     return tuple(sorted(evaluations, key=lambda evaluation: evaluation.step))
 
 

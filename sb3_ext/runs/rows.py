@@ -1,8 +1,7 @@
-"""The rows of metrics that a logger writes: seen, completed and remembered before they reach table, files and trackers.
+"""The rows of metrics that a logger writes: sources add to them before table, files and trackers get them.
 
-SB3's logger gathers numbers under names and hands them, at each ``dump``, to one format after the other. The format in
-this file goes first: what it adds to a row, all others write. The formats for CSV and JSON append to their files, where
-SB3's would overwrite them.
+SB3's logger collects numbers by name and passes them, at each ``dump``, to its output formats in turn. ``RowStream`` is
+the first: the others write what it adds. Our CSV and JSON formats append to their files, where SB3's overwrite them.
 """
 
 from __future__ import annotations
@@ -77,9 +76,7 @@ class Guard:
 
 
 class RowStream(KVWriter):
-    """
-    The first of a logger's formats: what it adds to a row, all others write. There is one per logger, see :meth:`of`.
-    """
+    """The first of a logger's formats: all others write what it adds to a row. There is one per logger."""
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
@@ -95,7 +92,7 @@ class RowStream(KVWriter):
 
     @classmethod
     def of(cls, logger: Logger) -> RowStream:
-        """The logger's rows; put in place when nobody has asked for them before."""
+        """The logger's rows, added to it at the first call."""
         for output_format in logger.output_formats:
             if isinstance(output_format, RowStream):
                 return output_format
@@ -112,7 +109,7 @@ class RowStream(KVWriter):
         self._observers.append(observer)
 
     def forget(self) -> None:
-        """The training has ended: whoever added to its rows has nothing to add to those of the next one."""
+        """The training has ended: its sources and observers don't see the rows of the next one."""
         self.run = None
         self._sources.clear()
         self._observers.clear()
@@ -142,7 +139,7 @@ class RowStream(KVWriter):
 
 
 def dump_row(logger: Logger, step: int) -> None:
-    """Write a row now, with the timesteps, which files have no other place for."""
+    """Write a row now, with the timesteps, which files would not have otherwise."""
     logger.record("time/total_timesteps", step, exclude="tensorboard")
     logger.dump(step)
 
@@ -201,11 +198,7 @@ class AppendedCSV(CSVOutputFormat):
 
 
 def add_log_files(logger: Logger, folder: str | Path) -> list[KVWriter]:
-    """
-    Also write the rows of a training to ``progress.csv`` and ``progress.json``, after those already there.
-
-    :return: the formats that were added; not those that the logger already had
-    """
+    """Also append rows to ``progress.csv`` and ``progress.json``; returns the formats that the logger did not have."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     added: list[KVWriter] = []
     for name, make in (("progress.csv", AppendedCSV), ("progress.json", AppendedJSON)):

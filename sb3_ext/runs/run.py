@@ -1,9 +1,9 @@
-"""A training while it goes on: its folder, its threshold, its rows, and the one owner of its end.
+"""A training while it runs: its folder, its threshold, its rows, and how it ends.
 
-SB3 tells the callback that ``learn`` holds when a training is complete, and nobody when it is not. RL Zoo tells its
-first callback in any case, a second time, and keeps Ctrl-C to itself. So :class:`Run` listens to the callback that
-``learn`` holds, and whoever sees how an incomplete training ended calls :meth:`Run.end`: RL Zoo's manager, a ``with``
-block, the next training, or the end of the program.
+SB3 calls ``on_training_end`` of the callback given to ``learn``, but only if the training is complete. RL Zoo calls it
+on its first callback in any case, a second time, and swallows Ctrl-C. So :class:`Run` wraps ``on_training_end`` of the
+callback given to ``learn``. If a training is incomplete, whoever sees it end calls :meth:`Run.end`: RL Zoo's manager, a
+``with`` block, the next training, or the end of the program.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Event = Literal["alert", "new_best"]
 class Phase(IntEnum):
     """What happens at the end of a training, in this order."""
 
-    #: Before any callback hears of the end, and not after a failure. An error is raised, not a warning
+    #: Before callbacks are told of the end, and not after a failure. An error is raised, not turned into a warning
     FINAL_MODEL = 0
     EVALUATE = 1
     CHECKPOINT = 2
@@ -57,14 +57,14 @@ class Phase(IntEnum):
 
 class Run:
     """
-    Callbacks join it with :meth:`of`, and never look for each other.
+    Callbacks join a run with :meth:`of` and don't look for each other.
 
-    :param folder: the run folder, if it is known
+    :param folder: the run folder, if known
     :param threshold: score at which the environment counts as solved; ``None``: the environment's own
-    :param algo: name of the algorithm in RL Zoo's way; ``None``: from the model's class
-    :param make_env: given a number of environments, returns a function that makes them as for evaluation, and that
-        cloudpickle can send to another process; ``None``: they are made like those of training
-    :param axis: x axis of plots and trackers: ``timesteps``, or ``vec_steps``, each one step in every environment
+    :param algo: RL Zoo's name of the algorithm; ``None``: from the model's class
+    :param make_env: takes a number of environments and returns a function that makes evaluation environments and can be
+        pickled by cloudpickle; ``None``: make them like the training environments
+    :param axis: x axis of plots and trackers: ``timesteps`` or ``vec_steps`` (one step in every environment)
     """
 
     stock = StockCallbacks()
@@ -86,7 +86,7 @@ class Run:
         self.error: BaseException | None = None
         self.stop_reason: str | None = None
         self._stop_advice: str | None = None
-        #: The metric that each alert is about, for a table to show it there
+        #: The metric that each alert is about: the table marks it
         self.alert_metrics: dict[str, str] = {}
         #: Python is about to end: no thread or process can be started
         self.is_at_exit = False
@@ -145,7 +145,7 @@ class Run:
         atexit.register(self._at_exit)
 
     def _listen(self, top: BaseCallback) -> None:
-        """``learn`` calls its ``on_training_end`` when a training is complete, and nobody else does."""
+        """Wrap ``on_training_end``, which ``learn`` calls when the training is complete."""
 
         def on_training_end() -> None:
             del top.on_training_end
@@ -169,7 +169,7 @@ class Run:
         return self.env_threshold if self.given_threshold is None else self.given_threshold
 
     def _find_threshold(self, top: BaseCallback) -> float | None:
-        """Callbacks may be given it too, but not different ones."""
+        """Callbacks may have a threshold too, but all must agree."""
         options = [getattr(callback, "options", None) for callback in iter_callbacks(top)]
         given = [self.given_threshold, *(getattr(of_callback, "threshold", None) for of_callback in options)]
         different = {threshold for threshold in given if threshold is not None}
@@ -195,7 +195,7 @@ class Run:
         self.stop_reason, self._stop_advice = reason, advice
 
     def on(self, event: Event, do: Callable[..., None]) -> None:
-        """Call ``do`` at each such event; an error in it becomes a warning."""
+        """Call ``do`` at each such event. An error in it becomes a warning."""
         self._on[event].append(do)
 
     def emit(self, event: Event, *args: Any) -> None:
@@ -298,7 +298,7 @@ def _end_at_exit(reference: weakref.ref[Run], pid: int) -> None:
 
 
 def _folder_of(logger: Logger) -> Path | None:
-    """Without files, SB3's logger has a temporary folder."""
+    """``None`` if the logger writes no files: SB3 then gives it a temporary folder."""
     has_files = any(isinstance(f, CSVOutputFormat | JSONOutputFormat) for f in logger.output_formats)
     folder = logger.get_dir()
     return Path(folder) if has_files and folder else None

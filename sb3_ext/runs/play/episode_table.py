@@ -98,7 +98,10 @@ def play_episode(
     :param max_steps: longer episodes are cut off
     """
     vec_env = env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
-    with _frozen(vec_env), _seeded(vec_env, seed):
+    with _frozen(vec_env), th.random.fork_rng(devices=[], enabled=seed is not None):
+        if seed is not None:
+            vec_env.seed(seed)
+            th.manual_seed(seed)
         episode = _Episode(model, vec_env, deterministic)
         for _ in range(max_steps):
             if episode.step():
@@ -213,17 +216,6 @@ def _frozen(vec_env: VecEnv) -> Iterator[None]:
         yield
     finally:
         vec_normalize.training = training
-
-
-@contextmanager
-def _seeded(vec_env: VecEnv, seed: int | None) -> Iterator[None]:
-    if seed is None:
-        yield
-        return
-    vec_env.seed(seed)
-    with th.random.fork_rng(devices=[]):
-        th.manual_seed(seed)
-        yield
 
 
 def _action_labels(vec_env: VecEnv) -> list[str]:

@@ -84,7 +84,7 @@ def play(
     :param render: show the environments
     :param warn: warn if the environments are not in a Monitor
     """
-    count = _Count(env.num_envs, episodes, steps)
+    tally = _Tally(env.num_envs, episodes, steps)
     if not is_vecenv_wrapped(env, VecMonitor) and not env.env_is_wrapped(Monitor)[0]:
         if warn:
             warnings.warn(_NO_MONITOR, stacklevel=2)
@@ -94,30 +94,20 @@ def play(
     start = time.perf_counter()
     observations = _reset(env)
     states: Any = None
-    finished: list[tuple[dict[str, Any], bool | None]] = []
     starts = np.ones(env.num_envs, dtype=bool)
     with agent.predicting_fast() if isinstance(agent, ExtAlgorithm) else nullcontext():
-        while count.goes_on:
+        while tally.goes_on:
             masks = {"action_masks": get_action_masks(env)} if use_masks else {}
             actions, states = agent.predict(observations, states, starts, deterministic, **masks)
             observations, _, starts, infos = env.step(actions)
-            count.add_step()
-            for index in starts.nonzero()[0].tolist():
-                # Atari wrappers end an episode when a life is lost; Monitor knows the real end
-                if "episode" in infos[index] and count.end(index):
-                    finished.append((infos[index]["episode"], infos[index].get("is_success")))
+            tally.add_step(starts, infos)
             if render:
                 env.render()
-    return Scores(
-        tuple(float(episode["r"]) for episode, _ in finished),
-        tuple(int(episode["l"]) for episode, _ in finished),
-        tuple(bool(success) for _, success in finished if success is not None),
-        time.perf_counter() - start,
-    )
+    return tally.scores(time.perf_counter() - start)
 
 
-class _Count:
-    """Which environments are in an episode that counts."""
+class _Tally:
+    """Which environments are in an episode that counts, and the scores of those that have ended."""
 
     def __init__(self, n_envs: int, episodes: int | None, steps: int | None) -> None:
         given = episodes if steps is None else steps
@@ -126,23 +116,33 @@ class _Count:
         # Shares of the environments: of the episodes as in SB3's evaluate_policy, of the steps rounded up
         self._episodes = None if episodes is None else [(episodes + index) // n_envs for index in range(n_envs)]
         self._steps = 0 if steps is None else -(-steps // n_envs)
+        self._finished: list[tuple[dict[str, Any], bool | None]] = []
         self._counting = [share > 0 for share in self._episodes or [self._steps] * n_envs]
 
     @property
     def goes_on(self) -> bool:
         return any(self._counting)
 
-    def add_step(self) -> None:
+    def add_step(self, dones: np.ndarray, infos: list[dict[str, Any]]) -> None:
         self._steps -= 1
+        for index in dones.nonzero()[0].tolist():
+            info = infos[index]
+            if "episode" not in info:
+                continue  # Atari wrappers end an episode when a life is lost; Monitor knows the real end
+            if self._counting[index]:
+                self._finished.append((info["episode"], info.get("is_success")))
+            if self._episodes is not None:
+                self._episodes[index] -= 1
+            left = self._steps if self._episodes is None else self._episodes[index]
+            self._counting[index] &= left > 0
 
-    def end(self, index: int) -> bool:
-        """:return: whether the episode that has ended in an environment counts"""
-        counted = self._counting[index]
-        if self._episodes is not None:
-            self._episodes[index] -= 1
-        left = self._steps if self._episodes is None else self._episodes[index]
-        self._counting[index] = counted and left > 0
-        return counted
+    def scores(self, seconds: float) -> Scores:
+        return Scores(
+            tuple(float(episode["r"]) for episode, _ in self._finished),
+            tuple(int(episode["l"]) for episode, _ in self._finished),
+            tuple(bool(success) for _, success in self._finished if success is not None),
+            seconds,
+        )
 
 
 def _reset(env: VecEnv) -> Any:

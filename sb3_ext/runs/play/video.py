@@ -34,10 +34,6 @@ class CantRender(Exception):
     """Why there can't be a video."""
 
 
-class _Superseded(Exception):
-    """Another model has the name now, or none has."""
-
-
 @dataclass(frozen=True)
 class Recording:
     """
@@ -110,7 +106,7 @@ def _play(job: Recording, video: Path | None) -> EpisodeTable:
         # The table shows rewards as the algorithm saw them
         model, played_env = load_agent(job.checkpoint.model, env, job.algorithm, norm_reward=True, attempts=_ATTEMPTS)
         if model.num_timesteps != job.step:
-            raise _Superseded
+            raise ValueError("Another model has the name now.")
         link_to_training(env, getattr(model, "gamma", None))
         _enter_stage(env, model)
         if video is not None:
@@ -131,10 +127,9 @@ def _enter_stage(env: VecEnv, model: BaseAlgorithm) -> None:
 
 def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
     make_env = pickle.loads(job.make_env)
-    parameters = inspect.signature(make_env).parameters.values()
-    has_mode = any(p.name == "render_mode" for p in parameters)
-    takes_anything = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-    takes_mode = has_mode or (takes_anything and render_mode is not None)
+    parameters = inspect.signature(make_env).parameters
+    takes_anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    takes_mode = "render_mode" in parameters or (takes_anything and render_mode is not None)
     try:
         env = make_env(render_mode=render_mode) if takes_mode else make_env()
     # Environments raise anything when they can't be rendered

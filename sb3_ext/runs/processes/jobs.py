@@ -54,10 +54,7 @@ class JobQueue:
             return self._child
 
     def submit(self, key: str, function: Callable[..., Any], *args: Any) -> None:
-        """
-        :param key: name of the job; with an empty one, it has an outcome only when it fails
-        :param function: called with ``args`` in the process
-        """
+        """Call ``function`` with ``args`` in the process. With an empty key, there is an outcome only if it fails."""
         job = cloudpickle.dumps((function, args))
         with self._changed:
             self._waiting.pop(key, None)
