@@ -289,10 +289,9 @@ def _evaluations_of_file(path: Path) -> tuple[EvaluationResult, ...]:
         there = ~np.isnan(np.atleast_1d(results[index]))
         if there.any():
             scores = np.atleast_1d(results[index])[there]
+            mean, std = float(scores.mean()), float(scores.std())
             length = None if lengths is None else float(np.atleast_1d(lengths[index])[there].mean())
-            evaluations.append(
-                EvaluationResult(int(step), float(scores.mean()), float(scores.std()), len(scores), length)
-            )
+            evaluations.append(EvaluationResult(int(step), mean, std, len(scores), length))
     return tuple(sorted(evaluations, key=lambda evaluation: evaluation.step))
 
 

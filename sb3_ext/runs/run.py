@@ -181,9 +181,8 @@ class Run:
     def is_interrupted(self) -> bool:
         return isinstance(self.error, KeyboardInterrupt)
 
-    def say(self, text: str) -> None:
-        """Print at once, above a live table."""
-        say(text)
+    #: Prints at once, above a live table
+    say = staticmethod(say)
 
     def stop(self, reason: str, advice: str | None = None) -> None:
         """

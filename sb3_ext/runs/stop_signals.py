@@ -7,6 +7,7 @@ process on the spot.
 import os
 import signal
 import threading
+from traceback import walk_stack
 from types import FrameType
 from typing import Any, NoReturn
 from weakref import ref
@@ -58,7 +59,8 @@ def received_signal() -> signal.Signals | None:
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     global _received
-    if os.getpid() != _pid or not _is_training(frame):
+    is_training = any(caller.f_code.co_name in _METHODS for caller, _ in walk_stack(frame))
+    if os.getpid() != _pid or not is_training:
         # A fork of the training, or a training that nobody has ended
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)  # which does not return
@@ -69,14 +71,6 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     if number != signal.SIGTERM:
         _forget_terminal()
     raise KeyboardInterrupt(_received.name)
-
-
-def _is_training(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code.co_name in _METHODS:
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _forget_terminal() -> None:

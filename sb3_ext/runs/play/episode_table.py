@@ -198,9 +198,7 @@ class _RawRewards:
             return reward if self._vec_normalize is None else float(self._vec_normalize.get_original_reward()[0])
         # Several, where frames are skipped outside of Monitor
         own = float(sum(self._rewards[self._n_seen :]))
-        self._n_seen = len(self._rewards)
-        if self._monitor.rewards is not self._rewards:
-            self._follow()
+        self._follow()
         return own
 
 

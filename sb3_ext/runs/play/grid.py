@@ -51,11 +51,7 @@ def parse_axis(text: str) -> Axis:
 
 @dataclass(frozen=True, eq=False)
 class GridScores:
-    """
-    :param rows: the first parameter
-    :param columns: the second parameter
-    :param rewards: raw rewards of the episodes in each cell, an array of rows x columns x episodes
-    """
+    """``rewards`` are the raw rewards of the episodes in each cell: an array of rows x columns x episodes."""
 
     rows: Axis
     columns: Axis
@@ -138,10 +134,7 @@ def _check(env: VecEnv, rows: Axis, columns: Axis, n_episodes: int, fixed: Mappi
 
 
 def pooled(grids: Sequence[GridScores]) -> GridScores:
-    """
-    :param grids: grids of several agents, with the same parameters and values
-    :return: one grid with the episodes of all of them
-    """
+    """One grid with the episodes of several, which must have the same parameters and values."""
     if not grids or any((grid.rows, grid.columns) != (grids[0].rows, grids[0].columns) for grid in grids):
         raise ValueError("Only grids with the same parameters and values can be pooled.")
     return GridScores(grids[0].rows, grids[0].columns, np.concatenate([grid.rewards for grid in grids], axis=-1))

@@ -192,7 +192,15 @@ class _Frames(gym.Wrapper):
             raise CantRender(f"render() returned {given}; expected a picture of height x width x 3.")
         if self._video is None:
             self._shape = picture.shape
-            self._video = _open_video(self._path, picture.shape, self.env.metadata.get("render_fps") or 30)
+            self._video = imageio_ffmpeg.write_frames(
+                str(self._path),
+                (picture.shape[1], picture.shape[0]),
+                fps=self.env.metadata.get("render_fps") or 30,
+                macro_block_size=2,  # players need it; the default of 16 resizes most pictures
+                ffmpeg_log_level="error",
+                output_params=["-threads", "1", "-movflags", "+faststart"],
+            )
+            self._video.send(None)
         if picture.shape != self._shape:
             raise CantRender(f"render() returned pictures of {self._shape} and {picture.shape}.")
         try:
@@ -203,16 +211,3 @@ class _Frames(gym.Wrapper):
     def close_video(self) -> None:
         if self._video is not None:
             self._video.close()
-
-
-def _open_video(path: Path, shape: tuple[int, ...], fps: float) -> Generator[None, Any, None]:
-    video = imageio_ffmpeg.write_frames(
-        str(path),
-        (shape[1], shape[0]),
-        fps=fps,
-        macro_block_size=2,  # players need it; the default of 16 resizes most pictures
-        ffmpeg_log_level="error",
-        output_params=["-threads", "1", "-movflags", "+faststart"],
-    )
-    video.send(None)
-    return video

@@ -167,7 +167,11 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
             "(`ent_coef`) or a larger network."
         ]
     if trend is None:
-        return _too_short(run)
+        if run.threshold is None or not (run.evaluations or len(run.score.values)):
+            return []
+        longer = _train(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
+        more = f": {longer}" if longer else "."
+        return [f"{until.strip('. ')}, and there are too few scores to see a trend. Train longer{more}"]
     change = f"the mean of the last fifth is {number(abs(trend.change))}"
     if trend.kind == "rising":
         more = run.planned_steps or run.steps or 0
@@ -199,17 +203,6 @@ def _calmer(run: RunRecord) -> str:
     rate = run.config.get("learning_rate")
     has_schedule = isinstance(rate, Mapping | list) or (isinstance(rate, str) and rate.startswith("lin_"))
     return "Lower `learning_rate`" if has_schedule else "Lower `learning_rate`, or let it decrease (`lin_…`)"
-
-
-def _too_short(run: RunRecord) -> list[str]:
-    if run.threshold is None or not (run.evaluations or len(run.score.values)):
-        return []
-    longer = _train(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
-    command = f": {longer}" if longer else "."
-    return [
-        f"The threshold of {number(run.threshold.value)} was not reached, and there are too few scores to see a "
-        f"trend. Train longer{command}"
-    ]
 
 
 def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
