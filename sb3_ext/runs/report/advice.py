@@ -170,8 +170,8 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
         if run.threshold is None or not (run.evaluations or len(run.score.values)):
             return []
         longer = _train(run, n_timesteps=2 * (run.planned_steps or run.steps or 0))
-        more = f": {longer}" if longer else "."
-        return [f"{until.strip('. ')}, and there are too few scores to see a trend. Train longer{more}"]
+        how = f": {longer}" if longer else "."
+        return [f"{until.strip('. ')}, and there are too few scores to see a trend. Train longer{how}"]
     change = f"the mean of the last fifth is {number(abs(trend.change))}"
     if trend.kind == "rising":
         more = run.planned_steps or run.steps or 0
