@@ -37,10 +37,7 @@ _LONGEST = 10**12
 
 
 class Progress:
-    """
-    Metrics of the latest training in a file. Another training in the same folder appends to it, and its clock and steps
-    start again.
-    """
+    """Metrics of the latest training in a file. When another one appends to it, clock and steps start again."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -160,20 +157,16 @@ def _filled(column: Column | None, n_rows: int, before: float) -> np.ndarray:
 
 
 class Episodes(NamedTuple):
-    """
-    Finished episodes, ordered by their end.
+    """Finished episodes, ordered by their end."""
 
-    :param steps: timesteps of all environments when the episode ended. They step together, so this is the environment's
-        own steps times the number of environments
-    :param seconds: from the start of the first environment to the end of the last episode
-    :param n_broken: lines that could not be read, such as the last one of a training that was killed
-    """
-
+    #: Timesteps of all environments when the episode ended. They step together: one environment's steps times n_envs
     steps: np.ndarray
     scores: np.ndarray
     n_envs: int
+    #: From the start of the first environment to the end of the last episode
     seconds: float
     env_id: str | None
+    #: Lines that could not be read
     n_broken: int
 
     def mean_scores(self) -> Series:

@@ -48,11 +48,7 @@ class Row:
 
 
 class Guard:
-    """
-    Runs parts that a training can do without. One that raises is switched off, with a warning.
-
-    :param kind: what the warning calls the parts: ``Alert``, ``Metrics``
-    """
+    """Runs parts that a training can do without. One that raises is switched off, with a warning."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind

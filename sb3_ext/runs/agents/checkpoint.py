@@ -58,7 +58,6 @@ class Metric(NamedTuple):
 
 
 def step_name(step: int) -> str:
-    """:return: name of the checkpoint at a step"""
     return f"rl_model_{step}_steps"
 
 
@@ -149,10 +148,7 @@ def copy_checkpoint(source: Checkpoint, target: Checkpoint, metrics: Mapping[str
 
 
 def find_checkpoints(folder: Folder) -> list[Checkpoint]:
-    """
-    :param folder: a run folder, made with or without this package
-    :return: its models: checkpoints by step, then the last model, then the best model
-    """
+    """The models in any run folder, made with or without sb3-ext: by step, then the last, then the best model."""
     folder = Path(folder)
     names = [path.stem for path in folder.glob("rl_model_*_steps.zip") if _STEP_NAME.fullmatch(path.stem)]
     found = sorted((Checkpoint(folder, name) for name in names), key=lambda checkpoint: checkpoint.step)
@@ -193,10 +189,7 @@ def find_videos(folder: Folder) -> list[Video]:
 
 
 def best_video(folder: Folder) -> Path | None:
-    """
-    :return: the video of the best model; otherwise the newest video of an earlier best model, recorded by this package
-        or by RL Zoo's ``record_video``
-    """
+    """The video of the best model; otherwise the newest one of an earlier best model, by us or by RL Zoo."""
     best = Checkpoint(Path(folder), BEST)
     with suppress(OSError, ValueError):  # there may be no best model, or half of one
         if (video := best.video(best.step)).is_file():

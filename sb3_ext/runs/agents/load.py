@@ -32,13 +32,11 @@ def load_agent(
     model: Path, env: VecEnv, algorithm: type[A], *, norm_reward: bool = False, attempts: int = 1
 ) -> tuple[A, VecEnv]:
     """
-    Load a model on the CPU. The random numbers of this process stay as they are.
+    Load a model on the CPU, and normalise ``env`` with the model's statistics, where it has any; a ``ValueError`` says
+    that these belong to another model. The random numbers of this process stay as they are.
 
-    :param env: environments to play in; normalised with the model's statistics, where it has any
     :param norm_reward: normalise rewards too, where training did
     :param attempts: how often to try, five times a second. A training may be replacing the two files right now
-    :return: the model, and the environments as the model needs them
-    :raises ValueError: when the statistics belong to another model
     """
     for _ in range(attempts - 1):
         try:

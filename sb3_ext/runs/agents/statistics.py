@@ -27,9 +27,8 @@ _SETTINGS = ("obs_rms", "ret_rms", "norm_obs", "norm_obs_keys", "norm_reward", "
 
 def statistics_path(model_path: ModelPath) -> Path:
     """
-    :param model_path: a saved model, with or without ``.zip``
-    :return: where its statistics belong, whether they exist or not. The names are those of SB3's
-        ``CheckpointCallback`` for checkpoints, and of RL Zoo for the final model of a run
+    Where the statistics of a model belong, whether they exist or not. The names are those of SB3's
+    ``CheckpointCallback`` for checkpoints, and of RL Zoo for the final model of a run.
     """
     model = Path(os.fspath(model_path).removesuffix(".zip"))
     checkpoint = _CHECKPOINT.fullmatch(model.name)
@@ -41,11 +40,7 @@ def statistics_path(model_path: ModelPath) -> Path:
 
 
 def save_statistics(model: BaseAlgorithm, model_path: ModelPath) -> Path | None:
-    """
-    Save the statistics of the training environments. An existing file is replaced atomically.
-
-    :return: the file; ``None`` when the environments are not normalised
-    """
+    """Save the statistics of the training environments; returns ``None`` when these are not normalised."""
     vec_normalize = model.get_vec_normalize_env()
     if vec_normalize is None:
         return None

@@ -54,7 +54,6 @@ class EpisodeTable:
     columns: Mapping[str, np.ndarray]
 
     def __len__(self) -> int:
-        """Number of steps."""
         return len(self.columns["step"])
 
     def __getitem__(self, name: str) -> np.ndarray:

@@ -23,17 +23,14 @@ _MAX_COLUMNS = 64
 
 @dataclass(frozen=True)
 class ActionDetails:
-    """
-    Actions of all environments; everything else is of the first one. NaN where the policy has no such number.
-
-    :param value: value of the state; with Q-values, the largest one or that of the action
-    :param outputs: probabilities, means and standard deviations, or Q-values, by name
-    """
+    """Actions of all environments; everything else is of the first one. NaN where the policy has no such number."""
 
     actions: np.ndarray
+    #: Of the state; with Q-values, the largest one or that of the action
     value: float = math.nan
     log_prob: float = math.nan
     entropy: float = math.nan
+    #: Probabilities, means and standard deviations, or Q-values, by name
     outputs: dict[str, float] = field(default_factory=dict)
 
 
@@ -57,8 +54,8 @@ class PolicyProbe:
         if isinstance(self._policy, (ActorCriticPolicy, MaskableActorCriticPolicy)):
             return self._act_as_actor_critic(observations, masks)
         actions, _ = self._model.predict(observations, deterministic=self._deterministic)  # type: ignore[arg-type]
-        if _has_q_of_all_actions(self._policy):
-            q_values = self._q_of_all_actions(observations)
+        q_values = self._q_of_all_actions(observations)
+        if q_values is not None:
             return ActionDetails(actions, float(q_values.max()), outputs=_numbered("q", q_values))
         if hasattr(self._policy, "actor") and hasattr(self._policy, "critic"):
             return self._act_as_off_policy_actor(observations, actions)
@@ -76,8 +73,9 @@ class PolicyProbe:
             tensor, _ = policy.obs_to_tensor(observations)  # type: ignore[arg-type]
             memory = () if self._memory is None else (self._memory.vf, th.zeros_like(self._starts))
             return policy.predict_values(tensor, *memory)[0].item()
-        if _has_q_of_all_actions(policy):
-            return float(self._q_of_all_actions(observations).max())
+        q_values = self._q_of_all_actions(observations)
+        if q_values is not None:
+            return float(q_values.max())
         if hasattr(policy, "actor") and hasattr(policy, "critic"):
             actions, _ = self._model.predict(observations, deterministic=True)  # type: ignore[arg-type]
             return min(self._q_of_actions(observations, policy.scale_action(actions)).tolist())
@@ -107,15 +105,17 @@ class PolicyProbe:
         array = actions.cpu().numpy().reshape(-1, *space.shape)
         if not isinstance(space, spaces.Box):
             return array
-        return (
-            self._policy.unscale_action(array) if self._policy.squash_output else np.clip(array, space.low, space.high)
-        )
+        if self._policy.squash_output:
+            return self._policy.unscale_action(array)
+        return np.clip(array, space.low, space.high)
 
-    def _q_of_all_actions(self, observations: VecEnvObs) -> np.ndarray:
+    def _q_of_all_actions(self, observations: VecEnvObs) -> np.ndarray | None:
         tensor, _ = self._policy.obs_to_tensor(observations)
         if hasattr(self._policy, "q_net"):
             return self._policy.q_net(tensor)[0].cpu().numpy()
-        return self._policy.quantile_net(tensor)[0].mean(dim=0).cpu().numpy()
+        if hasattr(self._policy, "quantile_net"):
+            return self._policy.quantile_net(tensor)[0].mean(dim=0).cpu().numpy()
+        return None
 
     def _q_of_actions(self, observations: VecEnvObs, scaled_actions: np.ndarray) -> np.ndarray:
         """One number per critic."""
@@ -137,10 +137,6 @@ class PolicyProbe:
             outputs = {**_outputs(distribution), **outputs}
             log_prob = distribution.log_prob(th.as_tensor(scaled, device=self._model.device))[0].item()
         return ActionDetails(actions, min(q_values.tolist()), log_prob, outputs=outputs)
-
-
-def _has_q_of_all_actions(policy: Any) -> bool:
-    return hasattr(policy, "q_net") or hasattr(policy, "quantile_net")
 
 
 def _entropy(distribution: Distribution) -> float:

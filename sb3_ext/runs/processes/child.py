@@ -53,11 +53,9 @@ class Outcome:
 
 class ChildProcess:
     """
-    Starts the process. It is closed after a job that it could not answer.
+    Starts the process, or raises an ``OSError``. It is closed after a job that it could not answer.
 
     :param owner: the process ends when this object does, even in the middle of a job
-    :param name: what messages call the process
-    :raises OSError: when it can't be started
     """
 
     def __init__(self, owner: object, name: str) -> None:
@@ -76,7 +74,6 @@ class ChildProcess:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it takes no more jobs."""
         return not self.close.alive
 
     def call(self, key: str, job: bytes) -> Outcome:

@@ -20,7 +20,6 @@ class JobQueue:
     :meth:`wait` and :meth:`next_outcome` wait for it.
 
     :param max_waiting: how many jobs may wait; one more drops the oldest. A job replaces a waiting job with its key
-    :param name: what messages call the process
     """
 
     def __init__(self, max_waiting: int = 3, name: str = "process") -> None:
@@ -43,7 +42,6 @@ class JobQueue:
 
     @property
     def has_outcome(self) -> bool:
-        """Whether there is an outcome to collect."""
         return bool(self._outcomes)
 
     def start(self) -> ChildProcess:

@@ -90,14 +90,10 @@ def suggestions(run: RunRecord) -> list[str]:
         said += _when_not_reached(run, trend, bool(alerts))
     for alert in alerts[:5]:
         advice = str(alert.get("advice") or "no advice").rstrip(". ")
-        said.append(f"Alert `{alert.get('id')}` ({_share(alert)}): {advice}.")
+        share = alert.get("share")
+        checked = "" if share is None else f", {100 * float(share):.3g} % of those it was checked in"
+        said.append(f"Alert `{alert.get('id')}` (in {number(float(alert['count']))} rows{checked}): {advice}.")
     return [*said, *_about_evaluation(run, reached)]
-
-
-def _share(alert: Mapping[str, Any]) -> str:
-    times = f"in {number(float(alert['count']))} rows"
-    share = alert.get("share")
-    return times if share is None else f"{times}, {100 * float(share):.3g} % of those it was checked in"
 
 
 def _about_end(run: RunRecord) -> list[str]:

@@ -175,8 +175,10 @@ class _Axis:
             return number(self.low / 2 + self.high / 2)
         share = (row + 0.5) / self.height
         if self.log:
-            return _short(math.exp((1 - share) * math.log(self.low) + share * math.log(self.high)))
-        return _short((1 - share) * self.low + share * self.high)
+            value = math.exp((1 - share) * math.log(self.low) + share * math.log(self.high))
+        else:
+            value = (1 - share) * self.low + share * self.high
+        return number(float(f"{value:.3g}"))
 
     @property
     def label_width(self) -> int:
@@ -192,10 +194,6 @@ class _Axis:
 def _is_flat(low: float, high: float) -> bool:
     """Allows for rounding: means of equal numbers can differ."""
     return high / 2 - low / 2 <= 1e-12 * max(abs(low), abs(high))
-
-
-def _short(value: float) -> str:
-    return number(float(f"{value:.3g}"))
 
 
 def _rows(columns: np.ndarray, axis: _Axis, n_chars: int, line: float | None) -> list[str]:

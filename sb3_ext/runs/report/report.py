@@ -56,11 +56,12 @@ def make_report(run: RunRecord | str | os.PathLike[str], threshold: float | None
     if not isinstance(run, RunRecord):
         run = read_record(run)
     run = _with_threshold(run, threshold)
+    before = run.args.get("trained_agent")
     algorithm = run.algo or run.training.get("algorithm") or "Training"
     lines = [
         f"# {algorithm}{'' if run.env_id is None else f' on {run.env_id}'}: {run.folder.resolve().name}",
         "",
-        how_it_ended(run),
+        _how_it_ended(run) + (f" It continued from `{before}`, whose steps are not counted." if before else ""),
         "",
         scores.verdict(run),
         "",
@@ -90,11 +91,6 @@ def _draw(run: RunRecord) -> None:
     except Exception as error:
         what = f"The plots of {run.folder} could not be drawn ({type(error).__name__}: {error})"
         warnings.warn(f"{what}. The report has text charts.", stacklevel=3)
-
-
-def how_it_ended(run: RunRecord) -> str:
-    before = run.args.get("trained_agent")
-    return f"{_how_it_ended(run)}{f' It continued from `{before}`, whose steps are not counted.' if before else ''}"
 
 
 def _how_it_ended(run: RunRecord) -> str:
