@@ -21,12 +21,7 @@ def reward_to_go(rewards: np.ndarray, ends: np.ndarray, gamma: float) -> np.ndar
 
 
 def gae(
-    rewards: np.ndarray,
-    values: np.ndarray,
-    next_values: np.ndarray,
-    ends: np.ndarray,
-    gamma: float,
-    gae_lambda: float,
+    rewards: np.ndarray, values: np.ndarray, next_values: np.ndarray, ends: np.ndarray, gamma: float, gae_lambda: float
 ) -> np.ndarray:
     """
     Generalised advantage estimation.

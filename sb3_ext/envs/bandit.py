@@ -18,9 +18,6 @@ from sb3_ext.wrappers.base import report
 
 __all__ = ["BanditEnv"]
 
-DRAWS = ("never", "once", "reset")
-OBSERVATIONS = ("constant", "last")
-
 
 class BanditEnv(gym.Env[np.ndarray, np.int64]):
     """
@@ -57,8 +54,8 @@ class BanditEnv(gym.Env[np.ndarray, np.int64]):
         observe: str = "constant",
         render_mode: str | None = None,
     ) -> None:
-        check_choice("draw", draw, DRAWS)
-        check_choice("observe", observe, OBSERVATIONS)
+        check_choice("draw", draw, ("never", "once", "reset"))
+        check_choice("observe", observe, ("constant", "last"))
         if render_mode is not None:
             check_choice("render_mode", render_mode, self.metadata["render_modes"])
         if means is not None and draw != "never":

@@ -18,7 +18,6 @@ from sb3_ext.common.names import check_choice
 __all__ = ["MinAtarEnv", "register_minatar"]
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
-OBSERVATIONS = ("image", "vector")
 _PIXELS_PER_CELL = 32
 #: One per channel; the last one is on top, as in the package's own pictures
 _COLOURS = np.array(
@@ -54,7 +53,7 @@ class MinAtarEnv(gym.Env[np.ndarray, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         check_choice("game", game, GAMES)
-        check_choice("observe", observe, OBSERVATIONS)
+        check_choice("observe", observe, ("image", "vector"))
         try:
             minatar = importlib.import_module("minatar")  # untyped and optional
         except ImportError as error:

@@ -187,7 +187,6 @@ class ObjectReader:
         self._last = places
 
     def positions(self, ram: np.ndarray) -> dict[str, _Place]:
-        """The pixel at the centre of each object that is there."""
         places = zip(self._names, self._places(ram), strict=True)
         return {name: place for name, place in places if place is not None}
 
