@@ -80,7 +80,7 @@ class Alerts(RunCallback):
         self._is_on_policy = isinstance(self.model, OnPolicyAlgorithm)
         self._parameter_watch = ParameterWatch(self.model, self._look_at_parameters) if self._looks_at_nan else None
         for listener in self.listeners:
-            self.run.on("alert", listener)
+            self.run.on("alert", lambda *alert, listener=listener: listener(*alert[:3]))
         self.run.rows.add_observer(self._check_row)
         self.run.write_last_row()
         self.run.at_end(Phase.FILES, self._finish)
@@ -161,7 +161,7 @@ class Alerts(RunCallback):
     def _announce(self, alert: Alert, step: int) -> None:
         text = f"{alert.text}. {alert.advice}" if alert.advice else f"{alert.text}."
         self.say(f"Alert {alert.id} after {step:,} steps, {alert.title}: {text}")
-        self.run.emit("alert", alert.id, alert.title, text)
+        self.run.emit("alert", alert.id, alert.title, text, alert.severity)
         self._write_counts()
 
     def _write_counts(self) -> None:

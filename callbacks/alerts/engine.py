@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sb3_ext.callbacks.alerts.context import RuleContext, RuleFacts
-from sb3_ext.callbacks.alerts.rule import ActiveRule, Finding, Rule
+from sb3_ext.callbacks.alerts.rule import ActiveRule, Finding, Rule, Severity
 from sb3_ext.runs.rows import Guard
 
 __all__ = ["Alert", "AlertCount", "FiringWindow", "RuleEngine"]
@@ -49,6 +49,7 @@ class Alert(NamedTuple):
     title: str
     text: str
     advice: str
+    severity: Severity
 
 
 @dataclass
@@ -145,4 +146,4 @@ class RuleEngine:
         if count.count == 1:
             count.first_step = context.step
         count.last_step, count.metric, count.advice = context.step, found.metric, found.advice or active.advice
-        return Alert(rule.id, found.metric, rule.title, found.text, count.advice)
+        return Alert(rule.id, found.metric, rule.title, found.text, count.advice, rule.severity)

@@ -34,6 +34,8 @@ __all__ = ["Tracking"]
 _LOOK_EVERY = 5.0
 #: Seconds between messages about the same alert
 _ALERT_EVERY = 600.0
+#: W&B's level of an alert, by its severity
+_LEVELS = {"error": "ERROR", "warning": "WARN", "hint": "INFO"}
 #: Rows after which all metrics are known; the first is written before the first update
 _ROWS_FOR_DASHBOARD = 2
 #: W&B's own exit code for Ctrl-C
@@ -222,18 +224,19 @@ class Tracking(RunCallback):
             if left_out:
                 self.say(f"Not uploaded to W&B (upload_mb: {self.options.upload_mb:g}): {', '.join(left_out)}")
 
-    def alert(self, rule: str, title: str, text: str) -> None:
+    def alert(self, rule: str, title: str, text: str, severity: str = "warning") -> None:
         """Send a message through W&B, at most one every ten minutes per rule.
 
         :param rule: id of the alert
         :param title: a few words
         :param text: what was seen, and what to do
+        :param severity: ``error``, ``warning`` or ``hint``: the level of the message
         """
         now = time.monotonic()
         if self._wandb is None or now < self._alerted.get(rule, 0.0):
             return
         self._alerted[rule] = now + _ALERT_EVERY
-        self._wandb.alert(title[:63], mask_passwords(text), level="WARN", wait_duration=_ALERT_EVERY)
+        self._wandb.alert(title[:63], mask_passwords(text), level=_LEVELS[severity], wait_duration=_ALERT_EVERY)
 
     def _end(self) -> None:
         if self._finish or self.run.error is not None:
