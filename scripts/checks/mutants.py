@@ -102,7 +102,7 @@ def test_files(copy: Path, package: str) -> list[str]:
     files: list[Path] = []
     for name in (package, *PACKAGES[package][1]):
         place = copy / "tests" / name
-        files += [place] if place.is_file() else sorted(place.glob("test_*.py"))
+        files += [place] if place.is_file() else sorted(place.rglob("test_*.py"))
     return [str(file.relative_to(copy)) for file in dict.fromkeys(files)]
 
 
