@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from rule_cases import CASES, STEPS_A_ROW, facts, fired_rows, score
+from rule_cases import CASES, N_ROWS, STEPS_A_ROW, facts, fired_rows, score
 
 from sb3_ext.callbacks.alerts.context import RuleFacts
 from sb3_ext.callbacks.alerts.engine import FiringWindow, RuleEngine
@@ -265,6 +265,25 @@ def test_a_training_may_start_at_the_threshold():
     course = Score(475.0)
     course.add(475.0, 0.0)
     assert course.solved
+
+
+def test_learning_again_what_was_lost_is_an_improvement():
+    course = Score(475.0)
+    for index, value in enumerate([20] * 12 + [300, 20, 250]):
+        course.add(value, index / 20)
+    assert course.improved_at == 14 / 20
+
+
+def test_a_slightly_lower_score_is_not_where_improvement_starts_again():
+    course = Score(475.0)
+    for index, value in enumerate([20] * 12 + [300, 260, 300]):
+        course.add(value, index / 20)
+    assert course.improved_at == 12 / 20
+
+
+def test_a_training_in_which_no_episode_ever_ends_is_noticed():
+    rows = fired_rows("no_episode_end", lambda index: {"time/episodes": 0})
+    assert rows and rows[-1] == N_ROWS - 1
 
 
 def test_a_few_rows_are_not_called_a_stall():

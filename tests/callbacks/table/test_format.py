@@ -8,8 +8,9 @@ from rich.text import Text
 from sb3_ext.callbacks.table.format import arrow, clock, format_value, trend
 from sb3_ext.callbacks.table.layout import fit
 from sb3_ext.callbacks.table.state import TableState, alerts_of
-from sb3_ext.callbacks.table.view import _beside
+from sb3_ext.callbacks.table.view import TableView, _beside
 from sb3_ext.metrics.catalogue import MetricInfo, describe, ordered
+from sb3_ext.metrics.curves import CurveStore
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,14 @@ def test_columns_stand_below_each_other():
         _beside([Text("longer"), Text("c")], 5),
     ]
     assert [line.plain for line in lines] == ["ab     c", "       c", "longer  c"]
+
+
+@pytest.mark.parametrize(("width", "n_columns"), [(117, 1), (118, 2), (177, 2), (178, 3)])
+def test_a_wide_terminal_gets_a_column_for_each_58_characters(width, n_columns):
+    state = TableState()
+    state.add(1, {f"custom/{index:02}": 1.0 for index in range(12)})
+    lines = TableView(CurveStore()).lines(state, width, 12 // n_columns + 2)
+    assert max(sum(f" {index:02} " in f" {line.plain} " for index in range(12)) for line in lines) == n_columns
 
 
 def test_what_fits_is_chosen_by_priority_and_stays_in_order():
