@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["RunFacts", "algorithm_name", "plain"]
 
 _PACKAGES = ("sb3-ext", "stable-baselines3", "sb3-contrib", "rl_zoo3", "gymnasium", "torch", "numpy", "wandb")
-#: Parameters of an algorithm that say nothing about how it learns, or that are told elsewhere
+#: Parameters of an algorithm that say nothing about how it learns, or that are listed elsewhere
 _NOT_HYPERPARAMETERS = ("self", "policy", "env", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
 #: Facts that say how a training went, or that are of no use to a tracker
 _NOT_CONFIG = (

@@ -178,7 +178,7 @@ class Episodes(NamedTuple):
 
 
 def read_episodes(folder: str | os.PathLike[str]) -> Episodes:
-    """:return: the episodes of a run folder; those of no environment when there is no file of ``Monitor``"""
+    """:return: the episodes of a run folder; none without files of ``Monitor``"""
     paths = sorted(Path(folder).glob("*monitor.csv"))
     if not paths:
         none = np.empty(0, dtype=np.int64)

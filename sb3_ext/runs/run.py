@@ -42,7 +42,7 @@ Event = Literal["alert", "new_best"]
 class Phase(IntEnum):
     """What happens at the end of a training, in this order."""
 
-    #: Before callbacks are told of the end, and not after a failure. An error is raised, not turned into a warning
+    #: Before callbacks hear of the end, and not after a failure. An error is raised, not turned into a warning
     FINAL_MODEL = 0
     EVALUATE = 1
     CHECKPOINT = 2

@@ -242,7 +242,9 @@ def test_a_plateau_is_the_reason_in_the_files_of_the_run(tmp_path):
     model.set_logger(configure(str(tmp_path), ["json"]))
     evaluation = make_evaluation(tmp_path, every=100, stop="plateau", window=1, patience=2, stop_after=0)
     model.learn(1000, callback=[evaluation, Report(str(tmp_path), plots=False, verbose=0)])
-    reason = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["stop_reason"]
+    facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    reason = facts["stop_reason"]
+    assert "`patience`" in facts["stop_advice"]
     assert reason == evaluation.stop_reason and "evaluations has not exceeded" in reason
     assert f"after 300 steps of 1,000 ({reason})" in (tmp_path / "report.md").read_text(encoding="utf-8")
 

@@ -34,6 +34,13 @@ def test_what_to_try_next_follows_from_the_curve(tmp_path, scores, said):
     assert all(words in part for words in said), part
 
 
+@pytest.mark.parametrize(("solved_from", "suggests_less"), [(25, True), (40, False)])
+def test_fewer_steps_are_suggested_only_if_the_threshold_was_reached_early(tmp_path, solved_from, suggests_less):
+    scores = np.where(np.arange(50) < solved_from, np.linspace(20, 400, 50), 490)
+    part = part_of(make_report(zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", scores)), "What to try next")
+    assert ("Fewer steps" in part) == suggests_less, part
+
+
 @pytest.mark.parametrize("n_scores", [3, 50])
 def test_a_training_that_stopped_at_a_plateau_is_not_told_to_train_longer(tmp_path, n_scores):
     folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", np.linspace(20, 300, n_scores))
