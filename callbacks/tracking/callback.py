@@ -15,7 +15,6 @@ from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.tracking.dashboard import SOME_ENV, dashboard, make_workspace
 from sb3_ext.callbacks.tracking.files import RunFiles
 from sb3_ext.callbacks.tracking.options import TrackingOptions
-from sb3_ext.callbacks.tracking.run_zip import RUN_FILE
 from sb3_ext.callbacks.tracking.writer import WandbWriter, gradient_histograms
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line
 from sb3_ext.common.options import read_keywords
@@ -24,6 +23,7 @@ from sb3_ext.metrics.bounds import remember_bounds
 from sb3_ext.runs.facts import plain
 from sb3_ext.runs.files import write_json
 from sb3_ext.runs.run import Phase
+from sb3_ext.runs.run_zip import RUN_FILE
 
 if TYPE_CHECKING:
     from wandb import Run as WandbRun

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sb3_ext.callbacks.tracking.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, masked_lines, zip_run
 from sb3_ext.callbacks.tracking.writer import WandbWriter
 from sb3_ext.common.model_file import read_model_file
 from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, Video, find_checkpoints, find_videos
 from sb3_ext.runs.agents.statistics import matching_statistics
+from sb3_ext.runs.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, masked_lines, zip_run
 
 if TYPE_CHECKING:
     from wandb import Run

@@ -17,12 +17,14 @@ TORCH_FREE = [
     "sb3_ext.metrics.catalogue",
     "sb3_ext.metrics.curves",
     "sb3_ext.metrics.sample_efficiency",
+    "sb3_ext.metrics.statistics",
     "sb3_ext.runs.agents.checkpoint",
     "sb3_ext.runs.agents.statistics",
     "sb3_ext.runs.facts",
     "sb3_ext.runs.files",
     "sb3_ext.runs.logs",
     "sb3_ext.runs.record",
+    "sb3_ext.runs.run_zip",
     *(f"{report.__name__}.{module.name}" for module in pkgutil.iter_modules(report.__path__)),
 ]
 
