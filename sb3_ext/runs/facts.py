@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import platform
 import re
+import secrets
+import socket
+import string
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +23,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sb3_ext.common.clean_text import mask_passwords
+from sb3_ext.common.process_start import starting_process
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.alive import process_start
 from sb3_ext.runs.files import RUN_FILE, atomic_write
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
 
-__all__ = ["RunFacts", "algorithm_name", "plain"]
+__all__ = ["RunFacts", "algorithm_name", "plain", "time_now"]
 
 _PACKAGES = ("sb3-ext", "stable-baselines3", "sb3-contrib", "rl_zoo3", "gymnasium", "torch", "numpy", "wandb")
 #: Parameters of an algorithm that say nothing about how it learns, or that are listed elsewhere
@@ -32,6 +40,15 @@ _NOT_HYPERPARAMETERS = ("self", "policy", "env", "tensorboard_log", "verbose", "
 _NOT_CONFIG = (
     "model",
     "started",
+    "ended",
+    "pid",
+    "process_started",
+    "host",
+    "score",
+    "score_from",
+    "best_score",
+    "solved",
+    "resumes",
     "charts",
     "state",
     "steps",
@@ -42,6 +59,9 @@ _NOT_CONFIG = (
     "error",
 )
 
+#: Sources of the score, by the metric that has it; the first beats the second
+_SCORES = {"eval/mean_reward": "evaluation", "rollout/ep_rew_mean": "rollouts"}
+_ID_LETTERS = string.ascii_lowercase + string.digits
 
 #: Algorithms that RL Zoo does not call after their class
 _OTHER_NAMES = {
@@ -55,7 +75,7 @@ _OTHER_NAMES = {
 
 @dataclass
 class RunFacts:
-    """What was trained, and how it ended; docs/reports.md explains the fields."""
+    """What was trained, and how it ended; docs/runs.md explains the fields."""
 
     algorithm: str
     algo: str
@@ -82,6 +102,18 @@ class RunFacts:
     stop_advice: str | None = None
     signal: str | None = None
     error: str | None = None
+    id: str = ""
+    parent: str | None = None
+    git_commit: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    process_started: float | None = None
+    ended: str | None = None
+    score: float | None = None
+    score_from: str | None = None
+    best_score: float | None = None
+    solved: bool | None = None
+    resumes: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def of(cls, model: BaseAlgorithm, algo: str | None = None, env_id: str | None = None) -> RunFacts:
@@ -98,8 +130,55 @@ class RunFacts:
             hyperparams=plain(_hyperparams_of(model)),
             versions=_versions(),
             command=mask_passwords(" ".join(sys.orig_argv)),
-            started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            started=time_now(),
+            # Not from `random`, whose numbers a seed decides
+            id="".join(secrets.choice(_ID_LETTERS) for _ in range(8)),
+            git_commit=_git_commit(),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            process_started=process_start(os.getpid()),
         )
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str]) -> RunFacts:
+        """:raises UsageError: when the folder has no ``run.json``, or a broken one"""
+        path = Path(folder) / RUN_FILE
+        known = {of_class.name for of_class in fields(cls)}
+        try:
+            read = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**{name: value for name, value in read.items() if name in known})
+        except FileNotFoundError:
+            raise UsageError(f"{path.parent} has no {RUN_FILE}, so it is not known what was trained there.") from None
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
+            raise UsageError(f"{path} can't be read: {error}") from None
+
+    def resume(self, earlier: RunFacts) -> None:
+        """Continue an earlier training in its folder: it stays the same run, with a new entry in ``resumes``."""
+        self.resumes = [*earlier.resumes, {"at": self.started, "step": self.steps_at_start}]
+        self.id, self.started, self.steps_at_start = earlier.id or self.id, earlier.started, earlier.steps_at_start
+        self.parent, self.score, self.score_from = earlier.parent, earlier.score, earlier.score_from
+        self.best_score, self.solved = earlier.best_score, earlier.solved
+
+    def see_row(self, row: Mapping[str, Any]) -> bool:
+        """
+        Take the score from a row of metrics: of an evaluation, or of rollouts as long as there was no evaluation.
+
+        :return: whether the row has an evaluation
+        """
+        metric = next((name for name in _SCORES if name in row), None)
+        if metric is None or not math.isfinite(row[metric]):
+            return False
+        is_evaluation = _SCORES[metric] == "evaluation"
+        if not is_evaluation and self.score_from == "evaluation":
+            return False
+        best = self.best_score if self.score_from == _SCORES[metric] else None
+        self.score, self.score_from = float(row[metric]), _SCORES[metric]
+        self.best_score = self.score if best is None else max(self.score, best)
+        threshold = self.env_threshold if self.threshold is None else self.threshold
+        # The best rollouts may have been a lucky episode
+        reached = self.best_score if is_evaluation else self.score
+        self.solved = None if threshold is None else reached >= threshold
+        return is_evaluation
 
     def config(self) -> dict[str, Any]:
         """For a tracker: what describes the training, and not how it went."""
@@ -108,6 +187,10 @@ class RunFacts:
     def save(self, folder: str | os.PathLike[str]) -> None:
         with atomic_write(Path(folder) / RUN_FILE) as unfinished:
             unfinished.write_text(mask_passwords(f"{json.dumps(asdict(self), indent=2)}\n"), encoding="utf-8")
+
+
+def time_now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
 
 
 def algorithm_name(model: BaseAlgorithm) -> str:
@@ -162,3 +245,14 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return versions
+
+
+def _git_commit() -> str | None:
+    """Of the repository in which the program was started, if there is one."""
+    command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
+    try:
+        with starting_process():
+            result = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=5)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None

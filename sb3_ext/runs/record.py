@@ -161,7 +161,10 @@ class RunRecord:
     def steps(self) -> int | None:
         """Timesteps of training."""
         logged = self.progress.latest("time/total_timesteps")
-        known = _numbers(self.training.get("steps"), logged, self._steps_of_model(), *self.episodes.steps[-1:])
+        facts = [logged, self.training.get("steps")]  # while it runs, the facts lag behind the rows
+        if self.training.get("state") != "running":
+            facts.reverse()
+        known = _numbers(*facts, self._steps_of_model(), *self.episodes.steps[-1:])
         return int(known[0]) if known else None
 
     @property

@@ -15,7 +15,7 @@ import time
 import warnings
 import weakref
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.runs.facts import RunFacts
+from sb3_ext.runs.facts import RunFacts, time_now
 from sb3_ext.runs.rows import RowStream
 from sb3_ext.runs.stock import StockCallbacks, iter_callbacks
 from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
@@ -37,6 +37,8 @@ from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, relea
 __all__ = ["Event", "Phase", "Run"]
 
 Event = Literal["alert", "new_best"]
+#: Seconds between updates of ``run.json``; an evaluation updates it too
+_UPDATE_EVERY = 60.0
 
 
 class Phase(IntEnum):
@@ -65,6 +67,7 @@ class Run:
     :param make_env: takes a number of environments and returns a function that makes evaluation environments and can be
         pickled by cloudpickle; ``None``: make them like the training environments
     :param axis: x axis of plots and trackers: ``timesteps`` or ``vec_steps`` (one step in every environment)
+    :param parent: id of the run that the weights come from
     """
 
     stock = StockCallbacks()
@@ -79,6 +82,7 @@ class Run:
         algo: str | None = None,
         make_env: Callable[[int], Callable[..., VecEnv]] | None = None,
         axis: str = "timesteps",
+        parent: str | None = None,
     ) -> None:
         self.folder = self.given_folder = None if folder is None else Path(folder)
         self.given_threshold = threshold
@@ -92,7 +96,7 @@ class Run:
         self.is_at_exit = False
         self.is_over = False
         self.make_env = make_env
-        self._algo, self._axis = algo, axis
+        self._algo, self._axis, self._parent = algo, axis, parent
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False
         self._kept: set[Path] = set()
@@ -132,11 +136,12 @@ class Run:
         thresholds = map(reward_threshold, (env, *(evaluation.eval_env for evaluation in self.stock.evaluations)))
         self.env_threshold = next((threshold for threshold in thresholds if threshold is not None), None)
         self.facts = RunFacts.of(model, self._algo, getattr(spec_of(env), "id", None))
-        self.facts.axis = self._axis
+        self.facts.axis, self.facts.parent = self._axis, self._parent
         self.facts.threshold, self.facts.env_threshold = self.given_threshold, self.env_threshold
         if self.stock.evaluations:
             self.facts.evaluates, self.facts.deterministic_eval = True, self.stock.evaluations[0].deterministic
-        self._started = time.perf_counter()
+        self._started = self._updated = time.perf_counter()
+        rows.add_observer(self._see_row)
         if self.folder is not None:
             self.keep(self.folder)
         self.folder = self.folder or self.stock.log_folder or _folder_of(model.logger)
@@ -215,10 +220,33 @@ class Run:
 
     def keep(self, folder: str | os.PathLike[str]) -> None:
         """Write ``run.json`` into the run folder, now and at the end."""
+        folder = Path(folder)
+        self._save_facts(folder)
+        if folder not in self._kept:
+            self._kept.add(folder)
+            self.at_end(Phase.REPORT, lambda: self._save_facts(folder))
+
+    def _see_row(self, step: int, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Keep the score up to date, so that a killed run has one."""
+        is_evaluation = self.facts.see_row(row)
+        if not self.is_over and (is_evaluation or time.perf_counter() - self._updated > _UPDATE_EVERY):
+            self._updated = time.perf_counter()
+            self._measure()
+            try:
+                for folder in self._kept:
+                    self._save_facts(folder)
+            except OSError as error:
+                warnings.warn(f"{error.filename} could not be written: {error.strerror}.", stacklevel=2)
+        return {}
+
+    def _save_facts(self, folder: Path) -> None:
+        # An evaluation may have ended after the last row
+        self.facts.see_row(self.model.logger.name_to_value)
         self.facts.save(folder)
-        if Path(folder) not in self._kept:
-            self._kept.add(Path(folder))
-            self.at_end(Phase.REPORT, lambda: self.facts.save(folder))
+
+    def _measure(self) -> None:
+        self.facts.seconds = round(time.perf_counter() - self._started, 3)
+        self.facts.steps = int(self.model.num_timesteps)
 
     def abandon(self) -> None:
         """End a training that nobody ended before the next one started."""
@@ -275,8 +303,8 @@ class Run:
     def _complete_facts(self) -> None:
         facts, error = self.facts, self.error
         facts.state = "finished" if error is None else "interrupted" if self.is_interrupted else "failed"
-        facts.seconds = round(time.perf_counter() - self._started, 3)
-        facts.steps = int(self.model.num_timesteps)
+        facts.ended = time_now()
+        self._measure()
         facts.stop_reason, facts.stop_advice = self.stop_reason, self._stop_advice
         if self.is_interrupted:
             signal = received_signal()
