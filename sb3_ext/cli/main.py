@@ -3,25 +3,51 @@
 import argparse
 import io
 import os
+import re
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
+from typing import NoReturn
 
 from sb3_ext import __version__
 from sb3_ext.common.clean_text import mask_passwords, printable
-from sb3_ext.common.names import nearest
+from sb3_ext.common.names import nearest, suggestion
+from sb3_ext.common.usage_error import UsageError
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "CommandParser", "main", "make_parser"]
 
-_DESCRIPTION = (
-    "Tools that complement RL Zoo's commands. To train, use `python -m rl_zoo3.train --algo ppo_ext --env ENV`."
-)
+_DESCRIPTION = "Trains agents with RL Zoo and Stable-Baselines3, and works with the runs that trainings leave behind."
+_EPILOG = """exit codes:
+  0  done        1  nothing found, or the command failed        2  a mistake in the command line, a config or a file
+  130  Ctrl-C    128 + n  ended by signal n (143: SIGTERM)
+
+--debug, anywhere on the command line, shows the traceback of a mistake. docs/command_line.md has an example for each
+command.
+"""
 #: Subcommands, each in the module of its name, and their line of the help
 COMMANDS = {
-    "bench": "find the number and kind of environments that train fastest on this machine",
-    "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
+    "train": "train an agent: all options of RL Zoo's train, and ours",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
+    "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
+    "bench": "find the number and kind of environments that train fastest on this machine",
 }
+#: They run the user's code, whose errors are no mistakes in a command line
+_RUN_CODE = ("train",)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Answers a mistake in two lines, with the nearest valid name. RL Zoo's usage alone has thirty."""
+
+    def error(self, message: str) -> NoReturn:
+        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
+        unknown = re.search(r"unrecognized arguments: (--[^ =]+)", message)
+        if choice is not None:
+            message += suggestion(choice[1], re.findall(r"'([^']*)'", choice[2])).removesuffix(".")
+        elif unknown is not None:
+            message += suggestion(unknown[1], list(self._option_string_actions)).removesuffix(".")
+        self.exit(2, f"{self.prog}: {printable(message)}\n`{self.prog} --help` explains the options.\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,10 +55,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± still gets the rest
-    arguments = sys.argv[1:] if arguments is None else arguments
-    args = _make_parser(next((arg for arg in arguments if not arg.startswith("-")), None)).parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    words = [word for word in given if word != "--debug"]
+    command = words[0] if words and not words[0].startswith("-") else None
     try:
-        code = args.run(args)
+        if command is None:
+            parser = _top_parser()
+            parser.parse_args(words)
+            parser.print_help()
+            return 0
+        module = _module_of(command)
+        code = module.run(make_parser(command, module).parse_args(words[1:]))
         sys.stdout.flush()
         return code or 0
     except BrokenPipeError:
@@ -40,6 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, TypeError, OSError) as error:
+        if command in _RUN_CODE and not isinstance(error, UsageError):
+            raise
+        if "--debug" in given:
+            traceback.print_exc()
         print(f"sb3-ext: {printable(mask_passwords(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -47,20 +84,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _make_parser(command: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sb3-ext", description=_DESCRIPTION)
+def make_parser(command: str, module: ModuleType) -> CommandParser:
+    """The parser of a subcommand."""
+    summary = COMMANDS[command]
+    parser = CommandParser(
+        prog=f"sb3-ext {command}",
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=module.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    return parser
+
+
+def _module_of(command: str) -> ModuleType:
+    if command not in COMMANDS:
+        _top_parser().error(f"there is no command {command!r}: {nearest(command, COMMANDS)}")
+    return import_module(f"sb3_ext.cli.{command}")
+
+
+def _top_parser() -> CommandParser:
+    parser = CommandParser(
+        prog="sb3-ext",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"sb3-ext {__version__}")
-    parser.set_defaults(run=lambda args: parser.print_help())
-    subparsers = parser.add_subparsers(metavar="COMMAND")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     for name, summary in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=summary)
-        if name == command:
-            module = import_module(f"sb3_ext.cli.{name}")
-            subparser.description = f"{summary[0].upper()}{summary[1:]}."
-            subparser.epilog = module.EPILOG
-            subparser.formatter_class = argparse.RawDescriptionHelpFormatter
-            module.add_arguments(subparser)
-            subparser.set_defaults(run=module.run)
-    if command is not None and command not in COMMANDS:
-        parser.error(f"there is no command {command!r}: {nearest(command, COMMANDS)}")
+        commands.add_parser(name, help=summary)
     return parser
