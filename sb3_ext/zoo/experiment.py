@@ -5,23 +5,20 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import gymnasium as gym
 import torch as th
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.utils import ALGOS
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import EvalCallback
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line, say
-from sb3_ext.common.env_spec import remember_spec
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
@@ -29,11 +26,11 @@ from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.run import Phase, Run
 from sb3_ext.runs.stop_signals import received_signal
-from sb3_ext.vec_env.choose import EnvConfig, VecEnvChoice, VecEnvChooser
-from sb3_ext.vec_env.mixed import mixed, once_each
+from sb3_ext.vec_env.choose import VecEnvChooser
 from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import build_callbacks, masked
+from sb3_ext.zoo.environments import EnvironmentMaker
 from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
@@ -52,7 +49,7 @@ def patch_experiment_manager() -> None:
     replace_in_rl_zoo(ExperimentManager, ExtExperimentManager)
 
 
-class ExtExperimentManager(ExperimentManager):
+class ExtExperimentManager(EnvironmentMaker):
     """Takes the same arguments as RL Zoo's class."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -230,69 +227,6 @@ class ExtExperimentManager(ExperimentManager):
             # RL Zoo takes only those of the command line, and would evaluate in another task than the file's
             self.eval_env_kwargs = self.env_kwargs
         return results
-
-    def create_envs(self, n_envs: int, eval_env: bool = False, no_log: bool = False) -> VecEnv:
-        # A search has no run folder for Monitor's files, see create_log_folder()
-        no_log = no_log or (self._is_ours and self.optimize_hyperparameters)
-        if not self._uses_options:
-            return super().create_envs(n_envs, eval_env, no_log)
-        given = self.vec_env_class, self.frame_stack, self.env_wrapper
-        monitor_dir = None if eval_env or no_log else self.save_path
-        try:
-            self._enter_curriculum(eval_env)
-            if self.vec_env_class is DummyVecEnv:
-                choice = self._choose_vec_env(eval_env, monitor_dir)
-                self.vec_env_class = choice.make  # type: ignore[assignment]
-                self.frame_stack = None if choice.stacks_frames else self.frame_stack
-            n_envs = self._mix_members(n_envs, eval_env, monitor_dir)
-            env = super().create_envs(n_envs, eval_env, no_log)
-            remember_spec(env, gym.spec(self.env_name.gym_id))
-            return env
-        finally:
-            self.vec_env_class, self.frame_stack, self.env_wrapper = given
-
-    def _enter_curriculum(self, eval_env: bool) -> None:
-        curriculum = self._options.curriculum
-        if curriculum is not None:
-            # Checks all stages in this process, whose errors are easier to read
-            curriculum.wrap(self._env_maker(eval_env)(), self.env_wrapper).close()
-            self.env_wrapper = partial(curriculum.wrap, env_wrapper=self.env_wrapper, evaluation=eval_env)
-
-    def _mix_members(self, n_envs: int, eval_env: bool, monitor_dir: str | None) -> int:
-        members = self._options.members
-        if not members:
-            return n_envs
-        if eval_env or n_envs != self.n_envs:
-            # Not for training: equal shares
-            members, n_envs = once_each(members), max(n_envs, len(members))
-        self.vec_env_class = mixed(  # type: ignore[assignment]
-            self.vec_env_class,
-            members,
-            self._env_maker(eval_env),
-            env_wrapper=self.env_wrapper,
-            seed=self.seed,
-            monitor_dir=monitor_dir,
-            monitor_kwargs=self.monitor_kwargs,
-        )
-        return n_envs
-
-    def _env_maker(self, eval_env: bool) -> Callable[[], gym.Env]:
-        env_kwargs = (self.eval_env_kwargs if eval_env else self.env_kwargs) or {}
-        return partial(gym.spec(self.env_name.gym_id).make, **env_kwargs)
-
-    def _choose_vec_env(self, eval_env: bool, monitor_dir: str | None) -> VecEnvChoice:
-        # Other processes get these, and must not get this object
-        make_base, wrapper = self._env_maker(eval_env), self.env_wrapper
-        config = EnvConfig(
-            env_id=self.env_name.gym_id,
-            env_kwargs=(self.eval_env_kwargs if eval_env else self.env_kwargs) or {},
-            frame_stack=self.frame_stack,
-            monitor_kwargs=self.monitor_kwargs,
-            **self._env_config,
-        )
-        make_env = make_base if wrapper is None else lambda: wrapper(make_base())
-        # As many as for training, for evaluation too: SB3 warns if they are of different kinds
-        return self._chooser.choose(config, self.n_envs, make_env, monitor_dir)
 
     def _set_threads(self, model: Any) -> None:
         asked = getattr(self.args, "num_threads", None) or -1
