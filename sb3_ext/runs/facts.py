@@ -152,6 +152,14 @@ class RunFacts:
         except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
             raise UsageError(f"{path} can't be read: {error}") from None
 
+    @classmethod
+    def id_of(cls, model: str | os.PathLike[str]) -> str | None:
+        """:return: the id of the run in whose folder a model is saved; ``None`` if it is not known"""
+        try:
+            return cls.read(Path(model).parent).id or None
+        except UsageError:
+            return None
+
     def resume(self, earlier: RunFacts) -> None:
         """Continue an earlier training in its folder: it stays the same run, with a new entry in ``resumes``."""
         self.resumes = [*earlier.resumes, {"at": self.started, "step": self.steps_at_start}]

@@ -12,10 +12,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ALERTS_FILE", "RUN_FILE", "atomic_write", "link_or_copy", "remove_unfinished", "write_json"]
+__all__ = [
+    "ALERTS_FILE",
+    "PROGRESS_FILES",
+    "RUN_FILE",
+    "atomic_write",
+    "find_unfinished",
+    "link_or_copy",
+    "remove_unfinished",
+    "write_json",
+]
 
 #: Alerts that fired, and the facts about the training
 ALERTS_FILE, RUN_FILE = "alerts.json", "run.json"
+#: Rows of metrics. The CSV file comes first: reading it takes a third of the time
+PROGRESS_FILES = ("progress.csv", "progress.json")
 _PREFIX = ".unfinished-"
 
 
@@ -52,5 +63,10 @@ def link_or_copy(source: Path, target: Path) -> None:
 def remove_unfinished(*folders: str | os.PathLike[str]) -> None:
     """Remove what a killed process left behind. Nobody may be writing to these folders now."""
     for folder in folders:
-        for file in Path(folder).glob(f"{_PREFIX}*"):
+        for file in find_unfinished(folder):
             file.unlink(missing_ok=True)
+
+
+def find_unfinished(folder: str | os.PathLike[str]) -> list[Path]:
+    """Files that are being written, or that a killed process left behind."""
+    return sorted(Path(folder).glob(f"{_PREFIX}*"))

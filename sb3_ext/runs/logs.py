@@ -17,12 +17,11 @@ import numpy as np
 
 from sb3_ext.metrics.curves import BoundedCurve, Series
 from sb3_ext.runs.csv_blocks import Block, Column, read_csv_blocks
+from sb3_ext.runs.files import PROGRESS_FILES
 from sb3_ext.runs.plain_files import as_number, to_number
 
-__all__ = ["MAX_POINTS", "PROGRESS_FILES", "WINDOW", "Episodes", "Progress", "read_episodes", "read_progress"]
+__all__ = ["MAX_POINTS", "WINDOW", "Episodes", "Progress", "read_episodes", "read_progress"]
 
-#: The CSV file comes first: reading it takes a third of the time
-PROGRESS_FILES = ("progress.csv", "progress.json")
 _STEP, _SECONDS = "time/total_timesteps", "time/time_elapsed"
 #: The step of the evaluated weights, which may be earlier than that of the row
 _EVAL_STEP = "eval/step"

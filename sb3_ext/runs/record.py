@@ -11,25 +11,22 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sb3_ext.common.model_file import read_model_file
-from sb3_ext.common.names import nearest
 from sb3_ext.metrics.curves import BoundedCurve, Series
 from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint
 from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE
-from sb3_ext.runs.logs import MAX_POINTS, PROGRESS_FILES, WINDOW, Episodes, Progress, read_episodes, read_progress
+from sb3_ext.runs.folders import check_is_run
+from sb3_ext.runs.logs import MAX_POINTS, WINDOW, Episodes, Progress, read_episodes, read_progress
 from sb3_ext.runs.plain_files import as_number, checked, read_plain, read_small_text
 
 __all__ = ["SCORE", "EvaluationResult", "RunRecord", "Threshold", "read_record"]
 
 SCORE = "rollout/ep_rew_mean"
-#: A mistyped name must not make us search a whole disk
-_MANY = 5000
 #: Bytes of the arrays of evaluations, unpacked
 _MAX_EVALUATIONS = 100_000_000
 #: Types of values that the report relies on
@@ -208,7 +205,7 @@ def _numbers(*values: Any) -> list[float]:
 def read_record(folder: str | os.PathLike[str]) -> RunRecord:
     """:raises ValueError: when it is not one; the message names the nearest one"""
     path = Path(folder)
-    _check_is_run(path)
+    check_is_run(path)
     problems: list[str] = []
     args_files = sorted(path.glob("*/args.yml"))
     params = args_files[0].parent if args_files else path
@@ -231,27 +228,6 @@ def read_record(folder: str | os.PathLike[str]) -> RunRecord:
         checked(read_plain(path / RUN_FILE, dict, problems) or {}, _TRAINING, RUN_FILE, problems),
         tuple(problems),
     )
-
-
-def _is_run(folder: Path) -> bool:
-    has_file = any((folder / name).is_file() for name in (*PROGRESS_FILES, "evaluations.npz", RUN_FILE))
-    return has_file or any(folder.glob("*.monitor.csv")) or any(folder.glob("*/args.yml"))
-
-
-def _check_is_run(folder: Path) -> None:
-    if _is_run(folder):
-        return
-    # Suggest runs below it, or else its neighbours, even if its parent is mistyped
-    existing = next((place for place in (folder, *folder.parents) if place.is_dir()), Path())
-    below = (path for pattern in ("*", "*/*", "*/*/*") for path in sorted(existing.glob(pattern)))
-    runs = [path for path in islice(below, _MANY) if path.is_dir() and _is_run(path)]
-    what = "has no files of a training" if folder.is_dir() else "does not exist"
-    if not runs:
-        raise ValueError(f"{folder} {what}: a run folder of RL Zoo looks like logs/ppo_ext/CartPole-v1_1.")
-    if existing == folder:
-        few = ", ".join(str(run) for run in runs[:10])
-        raise ValueError(f"{folder} {what} itself. Runs in it: {few}{', …' if len(runs) > 10 else ''}")
-    raise ValueError(f"{folder} {what}: {nearest(str(folder), [str(run) for run in runs[:200]])}")
 
 
 def _read_evaluations(

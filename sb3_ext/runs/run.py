@@ -30,6 +30,7 @@ from sb3_ext.common.clean_text import say
 from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.facts import RunFacts, time_now
+from sb3_ext.runs.registry import Registry
 from sb3_ext.runs.rows import RowStream
 from sb3_ext.runs.stock import StockCallbacks, iter_callbacks
 from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
@@ -68,6 +69,7 @@ class Run:
         pickled by cloudpickle; ``None``: make them like the training environments
     :param axis: x axis of plots and trackers: ``timesteps`` or ``vec_steps`` (one step in every environment)
     :param parent: id of the run that the weights come from
+    :param log_folder: the folder whose registry lists the run
     """
 
     stock = StockCallbacks()
@@ -83,6 +85,7 @@ class Run:
         make_env: Callable[[int], Callable[..., VecEnv]] | None = None,
         axis: str = "timesteps",
         parent: str | None = None,
+        log_folder: str | os.PathLike[str] | None = None,
     ) -> None:
         self.folder = self.given_folder = None if folder is None else Path(folder)
         self.given_threshold = threshold
@@ -97,6 +100,7 @@ class Run:
         self.is_over = False
         self.make_env = make_env
         self._algo, self._axis, self._parent = algo, axis, parent
+        self._registry = None if log_folder is None else Registry(log_folder)
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False
         self._kept: set[Path] = set()
@@ -243,6 +247,14 @@ class Run:
         # An evaluation may have ended after the last row
         self.facts.see_row(self.model.logger.name_to_value)
         self.facts.save(folder)
+        if self._registry is not None and folder == self.given_folder:
+            try:
+                self._registry.update(folder, vars(self.facts))
+            # Some network folders have no locks
+            except (OSError, NotImplementedError) as error:
+                what = f"{self._registry.file} could not be written ({error}). Training continues"
+                warnings.warn(f"{what}; `sb3-ext runs` finds the run by its folder.", stacklevel=2)
+                self._registry = None
 
     def _measure(self) -> None:
         self.facts.seconds = round(time.perf_counter() - self._started, 3)

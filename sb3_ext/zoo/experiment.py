@@ -24,6 +24,7 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.agents.statistics import load_statistics
+from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.run import Phase, Run
 from sb3_ext.runs.stop_signals import received_signal
 from sb3_ext.vec_env.choose import VecEnvChooser
@@ -159,7 +160,9 @@ class ExtExperimentManager(EnvironmentMaker):
             self._is_saved = False
             make_env = partial(env_factory.env_factory, self)
             options = {"threshold": self._options.threshold, "axis": self._options.axis}
-            run = Run.prepare(model, folder=self.save_path, algo=self.algo, make_env=make_env, **options)
+            known = {"folder": self.save_path, "log_folder": self.log_folder, "algo": self.algo, "make_env": make_env}
+            parent = RunFacts.id_of(self.trained_agent) if self.continue_training else None
+            run = Run.prepare(model, parent=parent, **known, **options)
             # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
             run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         else:
