@@ -15,7 +15,6 @@ from sb3_ext.callbacks.base import RunCallback, ScoreOptions
 from sb3_ext.common.options import Strings, read_keywords
 from sb3_ext.runs.report.report import write_report
 from sb3_ext.runs.run import Phase
-from sb3_ext.runs.stop_signals import received_signal
 
 __all__ = ["Report", "ReportOptions"]
 
@@ -77,8 +76,8 @@ class Report(RunCallback):
         self.run.at_end(Phase.REPORT, partial(self._write, folder))
 
     def _write(self, folder: Path) -> None:
-        # After a signal there may be only a few seconds, and matplotlib can't start threads when Python exits
-        plots = self.options.plots and received_signal() is None and not self.run.is_at_exit
+        # Whoever interrupts a training doesn't wait for seconds, and matplotlib can't start threads when Python exits
+        plots = self.options.plots and not self.run.is_interrupted and not self.run.is_at_exit
         try:
             path = write_report(folder, plots=plots)
         # A training must not fail at its end because of its report

@@ -31,7 +31,7 @@ __all__ = ["Evaluation"]
 _EVERY = 10_000
 _EPISODES = 5
 #: Seconds to wait for an evaluation at the end of a training that was interrupted
-_PATIENCE_AFTER_INTERRUPT = 10.0
+_PATIENCE_AFTER_INTERRUPT = 2.0
 
 
 class Evaluation(RunCallback, EvalCallback):

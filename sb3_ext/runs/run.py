@@ -15,7 +15,7 @@ import time
 import warnings
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -70,6 +70,7 @@ class Run:
     :param axis: x axis of plots and trackers: ``timesteps`` or ``vec_steps`` (one step in every environment)
     :param parent: id of the run that the weights come from
     :param log_folder: the folder whose registry lists the run
+    :param stop_signals: signals that interrupt a training besides SIGTERM and SIGHUP, such as ``USR1``
     """
 
     stock = StockCallbacks()
@@ -86,6 +87,7 @@ class Run:
         axis: str = "timesteps",
         parent: str | None = None,
         log_folder: str | os.PathLike[str] | None = None,
+        stop_signals: Iterable[str] = (),
     ) -> None:
         self.folder = self.given_folder = None if folder is None else Path(folder)
         self.given_threshold = threshold
@@ -99,7 +101,7 @@ class Run:
         self.is_at_exit = False
         self.is_over = False
         self.make_env = make_env
-        self._algo, self._axis, self._parent = algo, axis, parent
+        self._algo, self._axis, self._parent, self._stop_signals = algo, axis, parent, stop_signals
         self._registry = None if log_folder is None else Registry(log_folder)
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False
@@ -150,7 +152,7 @@ class Run:
             self.keep(self.folder)
         self.folder = self.folder or self.stock.log_folder or _folder_of(model.logger)
         self._listen(top)
-        catch_stop_signals(self)
+        catch_stop_signals(self, self._stop_signals, ctrl_c=self.given_folder is not None)
         atexit.register(self._at_exit)
 
     def _listen(self, top: BaseCallback) -> None:

@@ -1,6 +1,8 @@
 """RL Zoo's ExperimentManager, extended for our algorithms and the ``ext:`` key. Without them it adds nothing."""
 
 import argparse
+import atexit
+import gc
 import os
 import shutil
 import sys
@@ -50,6 +52,19 @@ def patch_experiment_manager() -> None:
     replace_in_rl_zoo(ExperimentManager, ExtExperimentManager)
 
 
+def _exit_quickly() -> None:
+    """When Python exits, it looks for cycles among the objects of all libraries, which takes seconds: skip that."""
+
+    def freeze() -> None:
+        gc.freeze()
+        if "ale_py" in sys.modules:
+            # It reports each object that is still there, in 20 lines
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+    atexit.unregister(gc.unfreeze)
+    atexit.register(freeze)
+
+
 class ExtExperimentManager(EnvironmentMaker):
     """Takes the same arguments as RL Zoo's class."""
 
@@ -57,6 +72,7 @@ class ExtExperimentManager(EnvironmentMaker):
         super().__init__(*args, **kwargs)
         self._is_ours = self.algo in ALGORITHMS
         self._is_saved = False
+        self._run = Run()
         if self._is_ours and self.config == str(hyperparams_folder() / f"{self.algo}.yml"):
             self.config = str(hyperparams_file(self.algo))
 
@@ -159,7 +175,7 @@ class ExtExperimentManager(EnvironmentMaker):
         if self._uses_options:
             self._is_saved = False
             make_env = partial(env_factory.env_factory, self)
-            options = {"threshold": self._options.threshold, "axis": self._options.axis}
+            options = {name: getattr(self._options, name) for name in ("threshold", "axis", "stop_signals")}
             known = {"folder": self.save_path, "log_folder": self.log_folder, "algo": self.algo, "make_env": make_env}
             parent = RunFacts.id_of(self.trained_agent) if self.continue_training else None
             run = Run.prepare(model, parent=parent, **known, **options)
@@ -167,6 +183,7 @@ class ExtExperimentManager(EnvironmentMaker):
             run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         else:
             run = Run.prepare(model)  # a section may name callbacks of ours
+        self._run = run
         try:
             super().learn(model)
         # Ctrl-C and sys.exit() end the run too
@@ -188,6 +205,9 @@ class ExtExperimentManager(EnvironmentMaker):
     def save_trained_model(self, model: BaseAlgorithm) -> None:
         self._save_once(model)
         self._is_saved = False
+        if self._run.given_folder is not None and self._run.is_interrupted:
+            _exit_quickly()
+            say(f"interrupted at {model.num_timesteps:,} steps; continue with: sb3-ext resume {self.save_path}")
         signal = received_signal()
         if signal is not None:
             # As in shells: the training must not pass for complete

@@ -14,7 +14,7 @@ from sb3_ext.callbacks.metrics.callback import MetricsOptions
 from sb3_ext.callbacks.report import ReportOptions
 from sb3_ext.callbacks.table.callback import TableOptions
 from sb3_ext.callbacks.tracking.options import TrackingOptions
-from sb3_ext.common.options import Number, Options, Switch, read_options
+from sb3_ext.common.options import Items, Number, Options, Switch, read_options
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.vec_env.mixed import Members
 from sb3_ext.wrappers.curriculum.options import CurriculumOptions
@@ -40,6 +40,7 @@ class ExtOptions(Options):
     :param vec_env: how other environments run in parallel: ``dummy`` (one after the other), ``subproc`` (SB3's, a
         process each), ``multicore`` (shared memory, a process a core), or ``auto``, which measures
     :param threads: torch's threads: ``auto`` measures; ``--num-threads`` overrides it
+    :param stop_signals: signals that end a training as SIGTERM does, such as ``USR1`` before a Slurm job is ended
     :param curriculum: stages that training goes through
     :param members: environments that are trained in at once
     :param evaluation: how the agent is evaluated; ``None``: by RL Zoo
@@ -56,6 +57,7 @@ class ExtOptions(Options):
     native: bool = True
     vec_env: Literal["auto", "dummy", "subproc", "multicore"] = "auto"
     threads: Annotated[int | str, PlainValidator(_check_threads)] = "auto"
+    stop_signals: Items[Literal["USR1", "USR2", "XCPU"]] = ()
     curriculum: CurriculumOptions | None = None
     members: Members = ()
     evaluation: Switch[EvaluationOptions] = None

@@ -11,7 +11,7 @@ from small_training import TINY, make_model
 from stable_baselines3.common.callbacks import ConvertCallback
 
 from sb3_ext.callbacks.report import Report
-from sb3_ext.runs.stop_signals import catch_stop_signals, release_stop_signals
+from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
 
 BOTH = (signal.SIGTERM, signal.SIGHUP)
 
@@ -101,6 +101,22 @@ def second_signal():
         owner.learn(signal.SIGTERM)
 
 
+def second_ctrl_c():
+    catch_stop_signals(owner := Owner(), ctrl_c=True)
+    try:
+        owner.learn(signal.SIGINT)
+    except KeyboardInterrupt:
+        owner.learn(signal.SIGINT)
+
+
+def ctrl_c_after_sigterm():
+    catch_stop_signals(owner := Owner(), ctrl_c=True)
+    try:
+        owner.learn(signal.SIGTERM)
+    except KeyboardInterrupt:
+        owner.learn(signal.SIGINT)
+
+
 def outside_of_learn():
     catch_stop_signals(owner := Owner())
     signal.raise_signal(signal.SIGTERM)
@@ -108,12 +124,38 @@ def outside_of_learn():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("scene", [second_signal, outside_of_learn])
-def test_otherwise_the_signal_ends_the_process_at_once(scene):
+@pytest.mark.parametrize(
+    ("scene", "which"),
+    [
+        (second_signal, signal.SIGTERM),
+        (outside_of_learn, signal.SIGTERM),
+        (second_ctrl_c, signal.SIGINT),
+        (ctrl_c_after_sigterm, signal.SIGINT),
+    ],
+)
+def test_otherwise_the_signal_ends_the_process_at_once(scene, which):
     process = multiprocessing.get_context("fork").Process(target=scene)
     process.start()
     process.join()
-    assert process.exitcode == -signal.SIGTERM
+    assert process.exitcode == -which
+
+
+def test_ctrl_c_raises_keyboard_interrupt_again_after_the_training(owner):
+    catch_stop_signals(owner, ctrl_c=True)
+    with pytest.raises(KeyboardInterrupt):
+        owner.learn(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    release_stop_signals(owner)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_can_be_chosen(owner):
+    catch_stop_signals(owner, more=["USR1"])
+    with pytest.raises(KeyboardInterrupt, match="SIGUSR1"):
+        owner.learn(signal.SIGUSR1)
+    assert received_signal() == signal.SIGUSR1
+    release_stop_signals(owner)
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

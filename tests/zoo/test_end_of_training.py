@@ -55,10 +55,11 @@ def handlers():
     [
         ({}, signal.SIGTERM),
         ({"vec_env": "multicore", "native": False}, signal.SIGHUP),
+        ({"stop_signals": ["USR1"]}, signal.SIGUSR1),
     ],
-    ids=["native", "multicore"],
+    ids=["native", "multicore", "chosen"],
 )
-def test_a_signal_ends_a_training_as_ctrl_c_does(tmp_path, handlers, ext, which):
+def test_a_signal_ends_a_training_as_ctrl_c_does(tmp_path, handlers, capsys, ext, which):
     rule = {"always": {"metric": "time/total_timesteps", "above": 1, "window": 1}}
     manager, model, run = set_up(tmp_path, {"alerts": {"add": rule}, **ext}, 100_000, eval_freq=-1)
     manager.callbacks.append(AtStep(64, lambda: os.kill(os.getpid(), which)))
@@ -66,6 +67,8 @@ def test_a_signal_ends_a_training_as_ctrl_c_does(tmp_path, handlers, ext, which)
         manager.learn(model)
         manager.save_trained_model(model)
     assert exit_.value.code == 128 + which
+    last_line = capsys.readouterr().out.splitlines()[-1]
+    assert last_line == f"interrupted at 64 steps; continue with: sb3-ext resume {run}"
     training = json.loads((run / "run.json").read_text())
     assert (training["state"], training["signal"], training["steps"]) == ("interrupted", which.name, 64)
     assert training["env_id"] == ENV

@@ -34,7 +34,7 @@ _PROGRAM = (
 )
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
 #: Seconds it has to clean up
-_END_TIMEOUT = 5.0
+_END_TIMEOUT = 1.0
 #: Seconds between two checks that the parent process is alive
 _LOOK_EVERY = 1.0
 #: Bytes of its last output that are shown
