@@ -16,7 +16,7 @@ from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.curves import SCALED_LOSSES
 
-__all__ = ["PLOTS_FOLDER", "write_plots"]
+__all__ = ["PLOTS_FOLDER", "make_figure", "write_plots"]
 
 PLOTS_FOLDER = "plots"
 #: Drawn separately if no scaled losses were logged
@@ -52,7 +52,7 @@ def write_plots(run: RunRecord) -> list[Path]:
 def _score(run: RunRecord) -> Figure | None:
     if not len(run.score.values) and not run.evaluations:
         return None
-    figure = _figure(8, 4.5)
+    figure = make_figure(8, 4.5)
     axes = figure.add_subplot()
     if len(run.score.values):
         _draw(run, axes, run.score, label="training (with exploration, mean of up to 100 episodes)")
@@ -74,7 +74,7 @@ def _losses(run: RunRecord) -> Figure | None:
     scaled = [name for name in SCALED_LOSSES if name in run.series]
     if not scaled:
         return _panels(run, _LOSSES, "losses, not scaled by coefficients")
-    figure = _figure(8, 4.5)
+    figure = make_figure(8, 4.5)
     axes = figure.add_subplot()
     for name in scaled:
         _draw(run, axes, run.series[name], label=name)
@@ -97,7 +97,7 @@ def _panels(run: RunRecord, wanted: Sequence[str], what: str) -> Figure | None:
     if not names:
         return None
     n_rows = -(-len(names) // _COLUMNS)
-    figure = _figure(8, 0.6 + 2.0 * n_rows)
+    figure = make_figure(8, 0.6 + 2.0 * n_rows)
     figure.suptitle(f"{_title(run)}: {what}", fontsize=10)
     for index, name in enumerate(names, 1):
         axes = figure.add_subplot(n_rows, _COLUMNS, index)
@@ -107,7 +107,7 @@ def _panels(run: RunRecord, wanted: Sequence[str], what: str) -> Figure | None:
     return figure
 
 
-def _figure(width: float, height: float) -> Figure:
+def make_figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
