@@ -1,11 +1,12 @@
 """The base class of our callbacks: it joins the run of its training."""
 
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_ext.common.options import Number, Options
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.runs.run import Run
 
 __all__ = ["RunCallback", "ScoreOptions"]
@@ -22,7 +23,7 @@ class ScoreOptions(Options):
     threshold: Number | None = None
 
 
-class RunCallback(BaseCallback):
+class RunCallback(Stateful, BaseCallback):
     """
     Joins the :class:`Run` of its training before ``_on_training_start``. Register work for the end with
     ``self.run.at_end``, because SB3 doesn't tell callbacks about errors and Ctrl-C.
@@ -33,8 +34,12 @@ class RunCallback(BaseCallback):
             model.learn(100_000, callback=report)
 
     Otherwise the run ends when Python exits.
+
+    When a training is resumed, :meth:`restore` gets what :meth:`state` returned, after ``_on_training_start``: name the
+    attributes that must continue in ``state_names``.
     """
 
+    state_names: ClassVar[tuple[str, ...]] = ("n_calls",)
     _run: Run | None = None
 
     @property

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -12,6 +12,7 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.wrappers.static_normalization import ScaleObservations, is_vector
 
 __all__ = ["WarnObservationScale", "unnormalized_keys"]
@@ -33,13 +34,15 @@ _WRAPPERS: tuple[type[gym.Wrapper], ...] = (
 )
 
 
-class WarnObservationScale(BaseCallback):
+class WarnObservationScale(Stateful, BaseCallback):
     """
     Checks the first observations of a training, and warns once if an entry is far from unit scale: above 10 (root mean
     square), or changing but below 0.05.
 
     It skips images, and whatever ``VecNormalize``, a scaling wrapper or a layer of the policy normalises.
     """
+
+    state_names: ClassVar[tuple[str, ...]] = ("n_calls", "_parts")
 
     def __init__(self, verbose: int = 0) -> None:
         super().__init__(verbose)
@@ -48,6 +51,11 @@ class WarnObservationScale(BaseCallback):
     def _on_training_start(self) -> None:
         if self._parts is None:
             self._parts = {key: _Moments() for key in unnormalized_keys(self.model)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        if not state["_parts"]:
+            self._parts = {}  # they have been judged
 
     def _on_step(self) -> bool:
         observations: Any = self.model._last_obs
@@ -103,8 +111,10 @@ class _Finding(NamedTuple):
     high: float
 
 
-class _Moments:
+class _Moments(Stateful):
     """Running extremes and squares of the observations."""
+
+    state_names: ClassVar[tuple[str, ...]] = ("_n", "_low", "_high", "_squares")
 
     def __init__(self) -> None:
         self._n = 0

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich import box, get_console
 from rich.table import Table
@@ -59,6 +59,8 @@ class Alerts(RunCallback):
     :param fields: fields of :class:`AlertsOptions`, instead of ``options``
     """
 
+    state_names: ClassVar[tuple[str, ...]] = ("_engine", "_quiet", "_n_rows", "_total", "_next_look", "_told_missing")
+
     def __init__(
         self, folder: str | None = None, verbose: int = 1, *, options: AlertsOptions | None = None, **fields: Any
     ) -> None:
@@ -86,6 +88,13 @@ class Alerts(RunCallback):
         self.run.at_end(Phase.FILES, self._finish)
         if self.verbose >= 1:
             self.run.at_end(Phase.SUMMARY, lambda: _print_summary(self.summary()))
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        engine = self._engine
+        engine.context.facts = replace(engine.context.facts, start=self.model._num_timesteps_at_start)
+        self.run.alert_metrics.update({count.id: count.metric for count in self.summary()})
+        self._write_counts()
 
     def _on_rollout_start(self) -> None:
         # After an update and before the policy chooses actions

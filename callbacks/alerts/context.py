@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -12,6 +12,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from sb3_ext.callbacks.alerts.nonfinite import NonFinite
 from sb3_ext.callbacks.alerts.score import Score
 from sb3_ext.callbacks.observation_scale import unnormalized_keys
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.metrics.bounds import hard_bounds
 
 __all__ = ["RuleContext", "RuleFacts", "facts_of"]
@@ -53,8 +54,10 @@ class RuleFacts:
         return min(max((step - self.start) / length, 0.0), 1.0) if length > 0 else 1.0
 
 
-class RuleContext:
+class RuleContext(Stateful):
     """What a rule sees of a row."""
+
+    state_names: ClassVar[tuple[str, ...]] = ("score", "step", "progress", "known", "_early", "_settled")
 
     def __init__(self, facts: RuleFacts) -> None:
         self.facts = facts

@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from sb3_ext.callbacks.alerts.context import RuleContext, RuleFacts
 from sb3_ext.callbacks.alerts.rule import ActiveRule, Finding, Rule, Severity
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.runs.rows import Guard
 
 __all__ = ["Alert", "AlertCount", "FiringWindow", "RuleEngine"]
@@ -17,8 +18,10 @@ __all__ = ["Alert", "AlertCount", "FiringWindow", "RuleEngine"]
 _MAX_ROWS = 2048
 
 
-class FiringWindow:
+class FiringWindow(Stateful):
     """The latest verdicts of a rule, see ``rule.COMMON_NUMBERS``."""
+
+    state_names: ClassVar[tuple[str, ...]] = ("_verdicts", "_n_bad", "_started")
 
     def __init__(self, rows: int = 1, span: float = 0.0, share: float = 1.0) -> None:
         self._rows, self._span, self._share = max(int(rows), 1), span, share
@@ -53,7 +56,7 @@ class Alert(NamedTuple):
 
 
 @dataclass
-class AlertCount:
+class AlertCount(Stateful):
     """
     How often a rule fired.
 
@@ -66,6 +69,8 @@ class AlertCount:
     :param advice: what to tune
     """
 
+    state_names: ClassVar[tuple[str, ...]] = ("metric", "count", "share", "first_step", "last_step", "advice")
+
     id: str
     metric: str = ""
     count: int = 0
@@ -75,8 +80,10 @@ class AlertCount:
     advice: str = ""
 
 
-class _RuleState:
+class _RuleState(Stateful):
     """A rule and its memory of a training."""
+
+    state_names: ClassVar[tuple[str, ...]] = ("window", "memory", "count", "n_checked")
 
     def __init__(self, active: ActiveRule) -> None:
         numbers = active.numbers
@@ -87,15 +94,19 @@ class _RuleState:
         self.n_checked = 0
 
 
-class RuleEngine:
+class RuleEngine(Stateful):
     """Checks the rules that apply to a run. ``changes`` has the user's numbers by id of the rule."""
+
+    state_names: ClassVar[tuple[str, ...]] = ("_states", "context")
 
     def __init__(
         self, rules: Iterable[Rule], facts: RuleFacts, changes: Mapping[str, Mapping[str, float]] = MappingProxyType({})
     ) -> None:
         applying = (rule for rule in rules if rule.applies_to(facts.algorithms))
-        self._states = [_RuleState(rule.for_run(facts.algorithms, changes.get(rule.id, {}))) for rule in applying]
-        self.counts = {state.count.id: state.count for state in self._states}
+        self._states = {
+            rule.id: _RuleState(rule.for_run(facts.algorithms, changes.get(rule.id, {}))) for rule in applying
+        }
+        self.counts = {rule_id: state.count for rule_id, state in self._states.items()}
         self.context = RuleContext(facts)
         self._guard = Guard("Alert")
         #: Ids of the rules checked in the last row
@@ -104,7 +115,7 @@ class RuleEngine:
     @property
     def active(self) -> list[ActiveRule]:
         """The rules that apply to the run, with their numbers and advice."""
-        return [state.active for state in self._states]
+        return [state.active for state in self._states.values()]
 
     def check(self, step: int, row: Mapping[str, float]) -> list[Alert]:
         """Check a row, and return the alerts that fired."""
@@ -112,7 +123,7 @@ class RuleEngine:
         context.enter(step, row)
         self.checked = []
         alerts = []
-        for state in self._states:
+        for state in self._states.values():
             metrics = state.active.rule.metrics
             metric = next(filter(row.__contains__, metrics), "")
             if not metric and metrics:

@@ -3,6 +3,9 @@
 import math
 import statistics
 from bisect import bisect_left
+from typing import ClassVar
+
+from sb3_ext.common.stateful import Stateful
 
 __all__ = ["Score"]
 
@@ -20,8 +23,10 @@ _BETTER_BY_GAIN, _BETTER_BY_WAY = 0.02, 0.03
 _LEARNED = 0.1
 
 
-class _Course:
+class _Course(Stateful):
     """The scores so far, thinned out evenly if there are many."""
+
+    state_names: ClassVar[tuple[str, ...]] = ("_points", "_stride", "_skipped")
 
     def __init__(self) -> None:
         self._points: list[tuple[float, float]] = []
@@ -44,8 +49,21 @@ class _Course:
         return [score for _, score in points[max(min(first, len(points) - at_least), 0) :]]
 
 
-class Score:
+class Score(Stateful):
     """The mean episode reward over a training."""
+
+    state_names: ClassVar[tuple[str, ...]] = (
+        "_course",
+        "_early",
+        "_best",
+        "_anchor",
+        "latest",
+        "first",
+        "noise",
+        "improved_at",
+        "success_rate",
+        "solved",
+    )
 
     def __init__(self, threshold: float | None) -> None:
         self._threshold = threshold

@@ -3,10 +3,10 @@
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
@@ -22,6 +22,7 @@ from sb3_ext.runs.agents.checkpoint import BEST, save_model
 from sb3_ext.runs.agents.env_recipe import EnvRecipe, PlaceholderEnv
 from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent
 from sb3_ext.runs.agents.statistics import save_statistics
+from sb3_ext.runs.callback_states import EVALUATION_STATE
 from sb3_ext.runs.play.scoring import Scores, play
 from sb3_ext.runs.run import Phase
 from sb3_ext.wrappers.training_link import link_to_training
@@ -55,6 +56,8 @@ class Evaluation(RunCallback, EvalCallback):
     :param warn: warn if the environments are not in a Monitor
     :param fields: fields of :class:`EvaluationOptions`, instead of ``options``
     """
+
+    state_names: ClassVar[tuple[str, ...]] = (*EVALUATION_STATE, "last_step", "skipped", "_stop")
 
     def __init__(
         self,
@@ -163,6 +166,17 @@ class Evaluation(RunCallback, EvalCallback):
             folder = self.best_model_save_path
             self._worker = EvaluationWorker(self.model, self.eval_env, make_env, score_agent, folder)
         self.run.at_end(Phase.EVALUATE, self._finish)
+
+    def state(self) -> dict[str, Any]:
+        is_running = self._worker is not None and self._worker.pending is not None
+        return {**super().state(), "_due": self._due, "is_running": is_running}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        assert self._stop is not None
+        self._due = min(state["_due"], self._next_due()) if self._stop.has_begun else math.inf
+        if state["is_running"]:
+            self._due = self.num_timesteps  # its snapshot is gone: evaluate the present agent instead
 
     def _next_due(self) -> float:
         if self._every < 1:

@@ -5,9 +5,10 @@ import warnings
 from collections import deque
 from collections.abc import Mapping
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from sb3_ext.callbacks.evaluation.options import EvaluationOptions
+from sb3_ext.common.stateful import Stateful
 
 __all__ = ["StopCondition"]
 
@@ -17,13 +18,22 @@ _ROLLOUT_WINDOW = 100
 _FIRST_EPISODES = 10
 
 
-class StopCondition:
+class StopCondition(Stateful):
     """
     Says when evaluation starts and when training can stop.
 
     :param threshold: score at which the environment counts as solved, if it is known
     :raises ValueError: when a threshold is needed and there is none
     """
+
+    state_names: ClassVar[tuple[str, ...]] = (
+        "has_begun",
+        "_first",
+        "_rollouts",
+        "_evaluations",
+        "_best",
+        "_evaluations_since_best",
+    )
 
     def __init__(self, options: EvaluationOptions, threshold: float | None) -> None:
         self.threshold = threshold
@@ -45,13 +55,16 @@ class StopCondition:
             self.advice = (
                 "If it could still improve, raise `patience` or lower `min_improvement` of `ext: {evaluation: …}`."
             )
-        #: Whether it needs the training episodes
-        self.watches = options.stop == "rollout" or not self.has_begun
         self._first: float | None = None
         self._rollouts: deque[float] = deque(maxlen=_ROLLOUT_WINDOW)
         self._evaluations: deque[float] = deque(maxlen=options.window)
         self._best = -math.inf
         self._evaluations_since_best = 0
+
+    @property
+    def watches(self) -> bool:
+        """Whether it needs the training episodes."""
+        return not self.has_begun or self._options.stop == "rollout"
 
     def warn_if_blind(self) -> None:
         """Call this at the end of training."""
@@ -73,7 +86,6 @@ class StopCondition:
             self._first = fmean(self._rollouts)
         if not self.has_begun:
             self.has_begun = self._has_passed(self._options.start_at or 0.0)
-            self.watches = not self.has_begun or self._options.stop == "rollout"
         if self._options.stop == "rollout":
             self._check(self._rollouts, f"the last {_ROLLOUT_WINDOW} training episodes")
 

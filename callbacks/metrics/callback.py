@@ -70,6 +70,16 @@ class Metrics(RunCallback):
     :param fields: fields of :class:`MetricsOptions`, instead of ``options``
     """
 
+    state_names: ClassVar[tuple[str, ...]] = (
+        "_last_step",
+        "_efficiency",
+        "_episodes",
+        "_episodes_before",
+        "_times",
+        "_rewards",
+        "_info",
+    )
+
     def __init__(self, *, options: MetricsOptions | None = None, verbose: int = 0, **fields: Any) -> None:
         super().__init__(verbose)
         self.options = read_keywords(MetricsOptions, options, fields, self)

@@ -1,10 +1,12 @@
 """Logs what wrappers report about finished episodes."""
 
 from collections import deque
+from typing import ClassVar
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.wrappers.base import EPISODE_KEY
 
 __all__ = ["EpisodeMetrics"]
@@ -16,12 +18,14 @@ _DRAWN = "env/"
 _WINDOW = 100
 
 
-class EpisodeMetrics(BaseCallback):
+class EpisodeMetrics(Stateful, BaseCallback):
     """
     Logs what wrappers put into ``info["ext_episode"]`` (rewards by term, drawn parameters, …): the mean over the
     episodes that ended since the last row. For parameters (``env/<name>``), also the standard deviation, minimum and
     maximum over the last 100 episodes. Works with every SB3 algorithm.
     """
+
+    state_names: ClassVar[tuple[str, ...]] = ("n_calls", "_drawn")
 
     def __init__(self, verbose: int = 0) -> None:
         super().__init__(verbose)

@@ -3,10 +3,11 @@
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.wrappers.shaping.generic import find_in_info, number_keys
 
 __all__ = ["InfoMetrics"]
@@ -14,13 +15,15 @@ __all__ = ["InfoMetrics"]
 _AT_END = "_at_end"
 
 
-class InfoMetrics:
+class InfoMetrics(Stateful):
     """
     ``info/<key>`` is the mean over the steps since the last row whose info has the key. ``info/<key>_at_end`` is the
     mean over the last steps of episodes, if other steps have the key too.
 
     :param keys: ``a.b`` is ``info["a"]["b"]``, or ``info["a.b"]`` if it exists
     """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_totals", "_counts", "_missing", "_seen", "_has_ended")
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = tuple(keys)

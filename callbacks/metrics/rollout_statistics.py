@@ -1,6 +1,7 @@
 """Statistics of collected observations, rewards, returns and values."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.preprocessing import is_image_space
 
 from sb3_ext.callbacks.metrics.recent_data import MAX_NUMBERS, RecentData, thinned
+from sb3_ext.common.stateful import Stateful
 
 __all__ = ["ObservationStatistics", "RecentRewards", "Summary", "summarize", "value_statistics"]
 
@@ -35,7 +37,7 @@ def summarize(numbers: np.ndarray) -> Summary:
     return Summary(float(mean), std, float(np.minimum.reduce(numbers)), float(np.maximum.reduce(numbers)))
 
 
-class RecentRewards:
+class RecentRewards(Stateful):
     """
     The rewards of the latest steps. Those in a rollout buffer would mislead: at a time limit, SB3 adds the value of the
     last state to the reward.
@@ -54,6 +56,15 @@ class RecentRewards:
         rewards = self._rewards[: self._n_steps].reshape(-1).astype(np.float64)
         self._n_steps = 0
         return rewards
+
+    def state(self) -> dict[str, Any]:
+        return {"n_steps": self._n_steps, "rewards": self._rewards[: self._n_steps].copy()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        rewards = state["rewards"]
+        if rewards.shape[1:] == self._rewards.shape[1:]:  # the number of environments may have changed
+            self._n_steps = state["n_steps"]
+            self._rewards[: len(rewards)] = rewards
 
 
 class _Part(NamedTuple):

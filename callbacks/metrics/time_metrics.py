@@ -1,8 +1,11 @@
 """Progress, speed and remaining time of a training, and work that may only take a fraction of it."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from sb3_ext.common.stateful import Stateful
 
 __all__ = ["TimeBudget", "TimeMetrics"]
 
@@ -11,14 +14,23 @@ __all__ = ["TimeBudget", "TimeMetrics"]
 _RECENT = 0.5
 
 
-class TimeMetrics:
+class TimeMetrics(Stateful):
     """The metrics ``time/…`` of one ``learn``. Steps before ``start`` count as progress, but not for the speed."""
+
+    state_names: ClassVar[tuple[str, ...]] = ("_start", "_last_step", "_seconds_a_step")
 
     def __init__(self, start: int, n_envs: int, clock: Callable[[], float] = time.perf_counter) -> None:
         self._start, self._n_envs, self._clock = start, n_envs, clock
         self._last_step, self._last_time = start, clock()
         #: A running mean that gives more weight to the latest steps
         self._seconds_a_step = 0.0
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "seconds": self._clock() - self._last_time}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self._last_time = self._clock() - state["seconds"]
 
     def measure(self, step: int, total: int, closes_interval: bool) -> dict[str, float]:
         """``total`` timesteps are the whole training. ``closes_interval``: measure the speed since the last time."""

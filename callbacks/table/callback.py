@@ -21,6 +21,7 @@ from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.callbacks.table.state import AlertMetric, TableState
 from sb3_ext.callbacks.table.view import Footer, TableView
 from sb3_ext.common.options import Number, Options, read_keywords
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.metrics.curves import CurveStore
 from sb3_ext.runs.rows import scalars
 from sb3_ext.runs.run import Phase
@@ -53,11 +54,13 @@ class TableOptions(Options):
     sparklines: bool = True
 
 
-class LiveTable(KVWriter):
+class LiveTable(Stateful, KVWriter):
     """
     An output format for SB3's logger: a table that stays in place, or plain lines if not ``live``. Without ``bar``,
     whole tables are printed one below the other, above someone else's progress bar.
     """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_state", "_plain")
 
     def __init__(
         self,
@@ -158,6 +161,8 @@ class Table(RunCallback):
     :param options: how to show the rows
     :param fields: fields of :class:`TableOptions`, instead of ``options``
     """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_episodes", "table")
 
     def __init__(
         self,

@@ -4,20 +4,23 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from sb3_ext.callbacks.table.format import format_value
 from sb3_ext.callbacks.table.state import AlertMetric, alerts_of
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.metrics.catalogue import catalogue, describe, ordered
 
 __all__ = ["PlainLines", "plain_line"]
 
 
-class PlainLines:
+class PlainLines(Stateful):
     """
     Rows have different metrics, so a line shows the latest value of each, including those of rows without a line. A
     line with a new alert does not wait for ``every_seconds``.
     """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_values", "_alerts")
 
     def __init__(self, file: TextIO, every_seconds: float = 0.0, metric_of_alert: AlertMetric | None = None) -> None:
         self._file = file

@@ -1,7 +1,9 @@
 """The content of a table: the latest value of each metric, and the active alerts."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from sb3_ext.common.stateful import Stateful
 
 __all__ = ["AlertMetric", "Cell", "TableState", "alerts_of"]
 
@@ -24,7 +26,7 @@ class Cell(NamedTuple):
         return self.age > 2
 
 
-class TableState:
+class TableState(Stateful):
     """Rows have different metrics, so values that a row lacks stay as they were."""
 
     def __init__(self) -> None:
@@ -39,6 +41,13 @@ class TableState:
         for name, value in values.items():
             known = self.cells.get(name)
             self.cells[name] = Cell(value, None if known is None else known.value)
+
+    def state(self) -> dict[str, Any]:
+        return {"step": self.step, "cells": {name: tuple(cell) for name, cell in self.cells.items()}}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.step = state["step"]
+        self.cells = {name: Cell(*cell) for name, cell in state["cells"].items()}
 
     @property
     def names(self) -> list[str]:

@@ -62,6 +62,7 @@ class Tracking(RunCallback):
     :param fields: fields of :class:`TrackingOptions`, instead of ``options``: project, entity, group, tags, mode, …
     """
 
+    state_names: ClassVar[tuple[str, ...]] = ("_next_gradients",)
     _open: ClassVar[Tracking | None] = None
 
     def __init__(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+
+from sb3_ext.common.stateful import Stateful
 
 __all__ = ["BoundedCurve", "CurveStore", "Series"]
 
@@ -34,12 +36,14 @@ class Series(NamedTuple):
         return bool(len(self.values)) and bool(np.all(self.values == self.values[0]))
 
 
-class BoundedCurve:
+class BoundedCurve(Stateful):
     """
     Takes any number of values. When it has ``max_points``, every second point is dropped, and from then on only every
     second new one is kept, so the points stay evenly spaced. The first and the last value are always kept; with
     :meth:`extend`, so are the smallest, the largest and the first one that is not finite.
     """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_every", "_kept", "_last", "_extremes", "n_values", "n_broken")
 
     def __init__(self, max_points: int) -> None:
         self._max_points = max_points
@@ -103,7 +107,7 @@ class BoundedCurve:
             self._extremes["high"] = max(self._extremes.get("high", high), high, key=itemgetter(2))
 
 
-class CurveStore:
+class CurveStore(Stateful):
     """A curve for each metric."""
 
     def __init__(self, max_points: int = 512) -> None:
@@ -121,6 +125,16 @@ class CurveStore:
         """The curve of a metric; an empty one if it was never logged."""
         self._flush()
         return self._curves.get(name, BoundedCurve(self._max_points))
+
+    def state(self) -> dict[str, Any]:
+        self._flush()
+        return {name: curve.state() for name, curve in self._curves.items()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._pending.clear()
+        self._curves = {name: BoundedCurve(self._max_points) for name in state}
+        for name, curve in self._curves.items():
+            curve.restore(state[name])
 
     def _flush(self) -> None:
         for step, values in self._pending:

@@ -1,15 +1,27 @@
 """Sample efficiency: how much a training learns from its steps."""
 
 import math
+from typing import ClassVar
+
+from sb3_ext.common.stateful import Stateful
 
 __all__ = ["SampleEfficiency"]
 
 
-class SampleEfficiency:
+class SampleEfficiency(Stateful):
     """
     Best score, area under the curve of scores, and steps until the threshold. A score is the raw reward of the
     latest episodes, ``rollout/ep_rew_mean``.
     """
+
+    state_names: ClassVar[tuple[str, ...]] = (
+        "_start",
+        "_area",
+        "_last_step",
+        "_last_score",
+        "_best",
+        "_reached_at",
+    )
 
     def __init__(self, start: int = 0, threshold: float | None = None) -> None:
         self._start, self._threshold = start, threshold

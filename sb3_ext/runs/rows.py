@@ -77,6 +77,8 @@ class RowStream(KVWriter):
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
         self._guard = Guard("Metrics")
+        #: For callbacks whose state can't be saved
+        self.state_guard = Guard("The state of")
         self._sources: list[RowSource] = []
         self._observers: list[RowSource] = []
         #: The training that writes them
@@ -85,6 +87,8 @@ class RowStream(KVWriter):
         self.latest = Row(0)
         #: For models that were evaluated while training went on
         self.recent: deque[Row] = deque(maxlen=64)
+        #: Iterations before this training was resumed, and its timesteps then. SB3 counts from 1 again
+        self.iterations_before, self.resumed_at = 0, 0
 
     @classmethod
     def of(cls, logger: Logger) -> RowStream:
@@ -110,6 +114,28 @@ class RowStream(KVWriter):
         self._sources.clear()
         self._observers.clear()
         self.recent.clear()
+        self.iterations_before = self.resumed_at = 0
+
+    def state(self) -> dict[str, Any]:
+        """The rows so far, and what was recorded for the next one. Histograms and the like are left out."""
+        pending = {name: value for name, value in self._logger.name_to_value.items() if _is_plain(value)}
+        return {
+            "recent": [(row.step, row.values) for row in self.recent],
+            "curves": self.curves.state(),
+            "pending": pending,
+            "counts": {name: self._logger.name_to_count[name] for name in pending},
+            "excluded": {name: self._logger.name_to_excluded.get(name, ()) for name in pending},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue after the rows of a training that was interrupted."""
+        self.recent.extend(Row(*row) for row in state["recent"])
+        if self.recent:
+            self.latest = self.recent[-1]
+        self.curves.restore(state["curves"])
+        self._logger.name_to_value.update(state["pending"])
+        self._logger.name_to_count.update(state["counts"])
+        self._logger.name_to_excluded.update(state["excluded"])
 
     def flush(self, step: int) -> None:
         """Write what was recorded since the last row, if anything was."""
@@ -117,6 +143,8 @@ class RowStream(KVWriter):
             dump_row(self._logger, step)
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        if "time/iterations" in key_values:
+            key_values["time/iterations"] += self.iterations_before
         for source in self._sources:
             found = self._guard.run(getattr(source, "__qualname__", repr(source)), source, step, key_values)
             self._record(found or {})
@@ -149,6 +177,10 @@ def scalars(values: Mapping[str, Any]) -> dict[str, float]:
         elif isinstance(value, _NUMBERS) or getattr(value, "ndim", None) == 0:
             numbers[name] = float(value)
     return numbers
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float | np.number | np.bool_)
 
 
 class AppendedJSON(JSONOutputFormat):

@@ -1,0 +1,66 @@
+"""Objects whose state can be saved and restored, to continue a training where it was interrupted."""
+
+import copy
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+__all__ = ["Stateful", "put_state", "take_state"]
+
+
+def take_state(owner: object, names: Iterable[str]) -> dict[str, Any]:
+    """The attributes ``names``, as plain data that doesn't change with ``owner``. Cheap: items of lists are shared."""
+    return {name: _copied(getattr(owner, name)) for name in names if hasattr(owner, name)}
+
+
+def put_state(owner: object, names: Iterable[str], state: Mapping[str, Any]) -> None:
+    """The reverse of :func:`take_state`. Attributes that ``state`` lacks stay as they are."""
+    for name in names:
+        if name in state:
+            _put(owner, name, state[name])
+
+
+class Stateful:
+    """Has a state: the attributes in ``state_names`` of its class and of the classes it inherits from."""
+
+    #: Attributes with numbers, texts, arrays, collections of these, or objects with a state. Settings don't belong here
+    state_names: ClassVar[tuple[str, ...]] = ()
+
+    def state(self) -> dict[str, Any]:
+        """What is needed to continue, as plain data that can be pickled and doesn't change later."""
+        return take_state(self, self._state_names())
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what :meth:`state` returned, perhaps in another process. The settings stay as they are."""
+        put_state(self, self._state_names(), state)
+
+    @classmethod
+    def _state_names(cls) -> tuple[str, ...]:
+        return tuple(name for base in cls.__mro__ for name in vars(base).get("state_names", ()))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Stateful):
+        return value.state()
+    if isinstance(value, dict):
+        # Not a Counter or defaultdict, whose factory may not be picklable
+        return {key: _copied(item) for key, item in value.items()}
+    return copy.copy(value)
+
+
+def _put(owner: object, name: str, value: Any) -> None:
+    present = getattr(owner, name, None)
+    if isinstance(present, Stateful):
+        if value is not None:
+            present.restore(value)
+    elif isinstance(present, dict) and any(isinstance(item, Stateful) for item in present.values()):
+        for key in present.keys() & value.keys():
+            present[key].restore(value[key])
+    elif isinstance(present, dict) and value is not None:
+        present.clear()
+        present.update({key: _copied(item) for key, item in value.items()})
+    elif isinstance(present, deque):
+        present.clear()  # its length is a setting
+        present.extend(value)
+    else:
+        setattr(owner, name, _copied(value))
