@@ -84,10 +84,13 @@ class EnvSlice:
             infos.append(info)
         return infos
 
-    def call(self, name: str, indices: Iterable[int], *args: Any) -> list[Any]:
+    def call(self, function: str | Callable[..., Any], indices: Iterable[int], *args: Any) -> list[Any]:
+        """:param function: takes an environment first; or the name of one of ``_CALLS``"""
+        if isinstance(function, str):
+            function = _CALLS[function]
         results = []
         for self.active in indices:
-            results.append(_CALLS[name](self.envs[self.active - self.first], *args))
+            results.append(function(self.envs[self.active - self.first], *args))
         return results
 
     def close(self) -> None:

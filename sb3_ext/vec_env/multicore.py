@@ -156,7 +156,15 @@ class MulticoreVecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         return self._call("is_wrapped", indices, wrapper_class)
 
-    def _call(self, name: str, indices: VecEnvIndices, *args: Any) -> list[Any]:
+    def call_with_envs(self, function: Callable[..., Any], *args: Any, indices: VecEnvIndices = None) -> list[Any]:
+        """
+        Call a function with each environment, in its process.
+
+        :param function: takes an environment, then ``args``; it must be importable
+        """
+        return self._call(function, indices, *args)
+
+    def _call(self, function: str | Callable[..., Any], indices: VecEnvIndices, *args: Any) -> list[Any]:
         """Call something on some environments; results are in the order of the indices."""
         wanted = [range(self.num_envs)[index] for index in self._get_indices(indices)]
         n_own = len(self._own.envs)
@@ -164,8 +172,8 @@ class MulticoreVecEnv(VecEnv):
         workers = [worker for worker in self._workers if any(index in worker.indices for index in wanted)]
         self._begin(_IDLE)
         for worker in workers:
-            worker.send("call", name, [index for index in wanted if index in worker.indices], *args)
-        own_results, *replies = self._finish(workers, self._own.call, name, own_share, *args)
+            worker.send("call", function, [index for index in wanted if index in worker.indices], *args)
+        own_results, *replies = self._finish(workers, self._own.call, function, own_share, *args)
         # Each share is in the order of the indices: take the next result of whoever has the index.
         sources = [(range(n_own), iter(own_results))]
         sources += [(worker.indices, iter(reply)) for worker, reply in zip(workers, replies, strict=True)]

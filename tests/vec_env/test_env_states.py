@@ -1,0 +1,152 @@
+"""Environments continue bit-identically after their state was saved and restored."""
+
+import functools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3.common.atari_wrappers import AtariWrapper
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack, VecMonitor, VecNormalize
+
+import sb3_ext.envs  # noqa: F401  registers the ids
+from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+from sb3_ext.vec_env.multicore import MulticoreVecEnv
+from sb3_ext.vec_env.state import restore_envs, save_envs
+
+N_ENVS = 3
+IDS = [
+    *("CartPole-v1", "MountainCar-v0", "Pendulum-v1", "Acrobot-v1", "MountainCarContinuous-v0"),
+    *("FrozenLake-v1", "Taxi-v4", "CliffWalking-v1", "Blackjack-v1"),
+    *("Bandit-v0", "Pong-v5_objects", "Breakout-v5_objects"),
+]
+
+
+def make(env_id, seed=7, vec_env_cls=DummyVecEnv, **kwargs):
+    return make_vec_env(env_id, N_ENVS, seed=seed, vec_env_cls=vec_env_cls, **kwargs)
+
+
+def play(env, n_steps, seed):
+    """All that the steps return, without times."""
+    random = np.random.default_rng(seed)
+    results = []
+    for _ in range(n_steps):
+        env.action_space.seed(int(random.integers(2**31)))
+        actions = np.array([env.action_space.sample() for _ in range(env.num_envs)])
+        observations, rewards, dones, infos = env.step(actions)
+        for info in infos:
+            info.get("episode", {}).pop("t", None)
+        results.append((observations, rewards, dones, infos, env.reset_infos))
+    return results
+
+
+def assert_continues(make_env, n_before=40, n_after=200, make_again=None):
+    """Returns the number of episodes that ended after the state was restored."""
+    original, restored = make_env(), (make_again or make_env)()
+    original.reset()
+    play(original, n_before, seed=1)
+    states = save_envs(original)
+    assert states.problem is None
+    # The new one may have been used already
+    restored.seed(99)
+    restored.reset()
+    play(restored, 5, seed=2)
+    restore_envs(restored, states)
+    expected, actual = play(original, n_after, seed=3), play(restored, n_after, seed=3)
+    np.testing.assert_equal(actual, expected)
+    for env in (original, restored):
+        env.close()
+    return sum(dones.sum() for _, _, dones, _, _ in expected)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_an_environment_continues_where_it_was_saved(env_id):
+    assert_continues(lambda: make(env_id))
+
+
+def test_atari_with_its_wrappers_and_frames_continues():
+    def make_env():
+        env = make("Pong-v5", wrapper_class=AtariWrapper)
+        return VecFrameStack(env, 4)
+
+    assert_continues(make_env, n_after=60)
+
+
+WRAPPERS = {
+    "normalize": VecNormalize,
+    "normalize and stack": lambda env: VecFrameStack(VecNormalize(env, gamma=0.9), 3),
+    "stack, monitor and normalize": lambda env: VecNormalize(VecMonitor(VecFrameStack(env, 2))),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_wrappers_of_vectorised_environments_continue(wrap):
+    assert assert_continues(lambda: wrap(make("CartPole-v1"))) > 10
+
+
+def test_statistics_are_bit_identical_and_evaluation_mode_is_kept():
+    original, restored = VecNormalize(make("CartPole-v1")), VecNormalize(make("CartPole-v1", seed=8))
+    for env in (original, restored):
+        env.reset()
+        play(env, 50, seed=4)
+    original.training = False
+    restore_envs(restored, save_envs(original))
+    for name in ("mean", "var", "count"):
+        np.testing.assert_equal(getattr(restored.obs_rms, name), getattr(original.obs_rms, name))
+        np.testing.assert_equal(getattr(restored.ret_rms, name), getattr(original.ret_rms, name))
+    np.testing.assert_equal(restored.returns, original.returns)
+    np.testing.assert_equal(restored.get_original_obs(), original.get_original_obs())
+    assert restored.training is False
+
+
+def test_native_cartpole_continues():
+    assert assert_continues(lambda: VecNormalize(CartPoleVecEnv(N_ENVS))) > 10
+
+
+MULTICORE = functools.partial(MulticoreVecEnv, n_workers=2, start_method="fork")
+PROCESSES = {
+    "multicore": (MULTICORE, MULTICORE),
+    "subproc": (functools.partial(SubprocVecEnv, start_method="fork"),) * 2,
+    "dummy to multicore": (DummyVecEnv, MULTICORE),
+    "multicore to dummy": (MULTICORE, DummyVecEnv),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), PROCESSES.values(), ids=PROCESSES)
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pong-v5_objects"])
+def test_environments_in_other_processes_continue(env_id, before, after):
+    n_after = 200 if env_id == "CartPole-v1" else 40
+    make_env, make_again = (lambda cls=cls: VecNormalize(make(env_id, vec_env_cls=cls)) for cls in (before, after))
+    assert_continues(make_env, n_after=n_after, make_again=make_again)
+
+
+def test_what_cant_be_saved_is_named_and_the_wrappers_are_saved():
+    original, restored = VecNormalize(make("LunarLander-v3")), VecNormalize(make("LunarLander-v3", seed=8))
+    for env in (original, restored):
+        env.reset()
+    play(original, 5, seed=1)
+    states = save_envs(original)
+    assert states.problem.startswith("The state of LunarLander-v3 can't be saved: LunarLander.")
+    assert "SwigPyObject" in states.problem
+    restore_envs(restored, states)
+    np.testing.assert_equal(restored.obs_rms.mean, original.obs_rms.mean)
+
+
+OTHERS = {
+    "number of environments": (lambda: make_vec_env("CartPole-v1", 2), "2 environments.*3 now"),
+    "environment": (lambda: make("CartPole-v0"), "another environment.*CartPole-v0.*CartPole-v1"),
+    "argument": (lambda: make("CartPole-v1", env_kwargs={"sutton_barto_reward": True}), "sutton_barto_reward"),
+    "wrapper of an environment": (lambda: make("CartPole-v1", wrapper_class=gym.wrappers.Autoreset), "Autoreset"),
+    "wrapper": (lambda: VecNormalize(make("CartPole-v1")), "VecNormalize.* where this one has nothing"),
+    "native": (lambda: CartPoleVecEnv(N_ENVS), "native"),
+}
+
+
+@pytest.mark.parametrize(("make_other", "message"), OTHERS.values(), ids=OTHERS)
+def test_a_state_of_other_environments_is_refused_and_nothing_changes(make_other, message):
+    other, env, reference = make_other(), make("CartPole-v1"), make("CartPole-v1")
+    for each in (other, env, reference):
+        each.reset()
+    with pytest.raises(ValueError, match=message):
+        restore_envs(env, save_envs(other))
+    np.testing.assert_equal(play(env, 50, seed=5), play(reference, 50, seed=5))
