@@ -83,8 +83,9 @@ def native_atari_settings(
             raise ValueError(f"vec_env_wrapper={vec_env_wrapper!r} would get stacked frames instead of single ones.")
         if _normalizes_observations(normalize):
             raise ValueError("normalize would get stacked frames instead of single ones: use norm_obs: False.")
-        if monitor_kwargs:
-            raise ValueError(f"monitor_kwargs={dict(monitor_kwargs)!r} are for SB3's Monitor, which is not used.")
+        others = {name: value for name, value in (monitor_kwargs or {}).items() if name != "override_existing"}
+        if others:
+            raise ValueError(f"monitor_kwargs={others!r} are for SB3's Monitor, which is not used.")
         stacked = read_whole("frame_stack", 1 if frame_stack is None else frame_stack)
         return _settings(spec, wrapper_kwargs, stacked)
     except ValueError as reason:

@@ -54,10 +54,15 @@ class AtariGame:
     :param screen: the screen's height and width, to resize frames exactly as SB3's ``WarpFrame`` does; ``None`` lets
         the C++ side resize them, see :class:`~sb3_ext.vec_env.native_atari.NativeAtariVecEnv`
     :param monitor_file: file for finished games, in the format of SB3's ``Monitor``
+    :param override_existing: overwrite that file, or append to it
     """
 
     def __init__(
-        self, settings: AtariSettings, screen: tuple[int, int] | None = None, monitor_file: str | None = None
+        self,
+        settings: AtariSettings,
+        screen: tuple[int, int] | None = None,
+        monitor_file: str | None = None,
+        override_existing: bool = True,
     ) -> None:
         self._settings = settings
         self._screen_dims = screen
@@ -79,7 +84,7 @@ class AtariGame:
         self._writer: ResultsWriter | None = None
         if monitor_file is not None:
             header: dict[str, float | str] = {"t_start": self._t_start, "env_id": settings.spec.id}
-            self._writer = ResultsWriter(monitor_file, header=header)
+            self._writer = ResultsWriter(monitor_file, header, override_existing=override_existing)
 
     def send(self, action: int) -> None:
         """Start an action in the emulator's thread."""

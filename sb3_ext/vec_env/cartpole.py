@@ -54,6 +54,7 @@ class CartPoleVecEnv(VecEnv):
     :param render_mode: "rgb_array" or ``None``
     :param monitor_dir: folder for a ``Monitor`` file of each copy
     :param start_index: number of the first copy in the names of these files
+    :param override_existing: overwrite these files, or append to them, as in SB3's ``Monitor``
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class CartPoleVecEnv(VecEnv):
         render_mode: str | None = None,
         monitor_dir: str | None = None,
         start_index: int = 0,
+        override_existing: bool = True,
     ) -> None:
         if n_envs < 1 or max_episode_steps < 1:
             raise ValueError(f"n_envs={n_envs} and max_episode_steps={max_episode_steps} must be at least 1.")
@@ -83,7 +85,7 @@ class CartPoleVecEnv(VecEnv):
         if monitor_dir is not None:
             header: dict[str, float | str] = {"t_start": self._t_start, "env_id": _ENV_ID}
             paths = [os.path.join(monitor_dir, str(start_index + index)) for index in range(n_envs)]
-            self._writers = [ResultsWriter(path, header) for path in paths]
+            self._writers = [ResultsWriter(path, header, override_existing=override_existing) for path in paths]
         super().__init__(n_envs, self._env.single_observation_space, self._env.single_action_space)
         self.metadata = self._env.metadata
 

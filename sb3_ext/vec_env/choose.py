@@ -58,12 +58,13 @@ class EnvConfig(NamedTuple):
 
 def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | str | None:
     """Its native version; why there is none, if one could be expected; or ``None``."""
+    monitor = {"monitor_dir": monitor_dir, **config.monitor_kwargs}  # without anything else in it, if it is native
     if _is_plain_cartpole(config):
 
         def make_cartpole(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
             from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 
-            return CartPoleVecEnv(len(env_fns), monitor_dir=monitor_dir, **config.env_kwargs)
+            return CartPoleVecEnv(len(env_fns), **monitor, **config.env_kwargs)
 
         return VecEnvChoice(make_cartpole, "vectorised CartPole")
     if "ale_py" not in str(gym.spec(config.env_id).entry_point):
@@ -75,7 +76,7 @@ def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | 
     def make_atari(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
         from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
 
-        return NativeAtariVecEnv(settings, len(env_fns), monitor_dir=monitor_dir)
+        return NativeAtariVecEnv(settings, len(env_fns), **monitor)
 
     return VecEnvChoice(make_atari, "native Atari", stacks_frames=True)
 
@@ -83,7 +84,7 @@ def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | 
 def _is_plain_cartpole(config: EnvConfig) -> bool:
     known = {"sutton_barto_reward", "max_episode_steps"}
     plain = config.env_id == "CartPole-v1" and set(config.env_kwargs) <= known
-    return plain and not config.env_wrapper and not config.monitor_kwargs
+    return plain and not config.env_wrapper and set(config.monitor_kwargs) <= {"override_existing"}
 
 
 def choose_processes(requested: str, n_envs: int, make_env: Callable[[], gym.Env]) -> VecEnvChoice:

@@ -88,6 +88,7 @@ class NativeAtariVecEnv(VecEnv):
         C++ threads do it in grey, which relieves the main thread if there are many cores; up to one pixel in 200 then
         differs, by up to 40 of 255 grey levels, where two frames show different colours
         (``scripts/checks/atari_pixels.py``)
+    :param override_existing: overwrite Monitor's files, or append to them
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class NativeAtariVecEnv(VecEnv):
         monitor_dir: str | None = None,
         num_threads: int | None = None,
         exact_pixels: bool = True,
+        override_existing: bool = True,
     ) -> None:
         for name, value in (("n_envs", n_envs), ("num_threads", num_threads)):
             if value is not None and value < 1:
@@ -105,7 +107,7 @@ class NativeAtariVecEnv(VecEnv):
         self.settings = settings
         files = [None if monitor_dir is None else os.path.join(monitor_dir, str(i)) for i in range(n_envs)]
         screen = screen_dims(settings.game) if exact_pixels else None
-        self._games = [AtariGame(settings, screen, file) for file in files]
+        self._games = [AtariGame(settings, screen, file, override_existing) for file in files]
         self._n_parallel = num_threads or n_envs
         self._attributes: list[dict[str, Any]] = [{} for _ in range(n_envs)]
         size = settings.screen_size

@@ -16,6 +16,8 @@ from stable_baselines3.common.callbacks import (
     ProgressBarCallback,
     StopTrainingOnMaxEpisodes,
 )
+from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sb3_ext import A2CExt
 from sb3_ext.runs.callback_states import collect_states, continued_log_interval, restore_states
@@ -151,6 +153,28 @@ def test_a_progress_bar_continues(capsys):
     bar = bar_of(second)
     second.on_training_end()
     assert (bar.n, bar.total) == (24, 56)
+
+
+def test_tensorboard_forgets_what_was_logged_after_the_step(tmp_path):
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=8, device="cpu")
+
+    def log(steps, states=None):
+        logger = Logger(None, [TensorBoardOutputFormat(str(tmp_path))])
+        model.set_logger(logger)
+        top = start(model=model, reset_num_timesteps=False)
+        if states is not None:
+            restore_states(top, states)
+        for step in steps:
+            logger.record("a", step)
+            logger.dump(step)
+        logger.close()
+        return collect_states(top)
+
+    model.num_timesteps = 8
+    states = log([0, 8, 16, 24])
+    log([16], states)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert [event.step for event in events.Scalars("a")] == [0, 8, 16]
 
 
 @pytest.mark.parametrize(("algorithm", "default"), [(PPO, 1), (A2C, 100), (A2CExt, 100)])
