@@ -29,6 +29,7 @@ command.
 #: Subcommands, each in the module of its name, and their line of the help
 COMMANDS = {
     "train": "train an agent: all options of RL Zoo's train, and ours",
+    "runs": "list the runs of a log folder, newest first: state, score, steps, time",
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",

@@ -11,6 +11,7 @@ from sb3_ext.runs import report
 TORCH_FREE = [
     "sb3_ext.cli.main",
     "sb3_ext.cli.report",
+    "sb3_ext.cli.runs",
     "sb3_ext.common.clean_text",
     "sb3_ext.common.model_file",
     "sb3_ext.common.names",
@@ -22,8 +23,11 @@ TORCH_FREE = [
     "sb3_ext.runs.agents.statistics",
     "sb3_ext.runs.facts",
     "sb3_ext.runs.files",
+    "sb3_ext.runs.find_run",
+    "sb3_ext.runs.folders",
     "sb3_ext.runs.logs",
     "sb3_ext.runs.record",
+    "sb3_ext.runs.registry",
     "sb3_ext.runs.run_zip",
     *(f"{report.__name__}.{module.name}" for module in pkgutil.iter_modules(report.__path__)),
 ]

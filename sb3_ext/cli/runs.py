@@ -1,0 +1,157 @@
+"""``sb3-ext runs``: the runs of a log folder as a table. Imports little: it must answer at once."""
+
+import argparse
+import fnmatch
+import json
+import shutil
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sb3_ext.cli.run_argument import add_log_folder
+from sb3_ext.common.clean_text import printable
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.registry import Registry
+
+__all__ = ["EPILOG", "add_arguments", "run"]
+
+EPILOG = """examples:
+  sb3-ext runs                                      the newest 30
+  sb3-ext runs --env 'CartPole*' --sort score       the best first
+  sb3-ext runs --state killed failed -n 0           all that did not end well
+  sb3-ext runs -f elsewhere --json                  for programs
+  sb3-ext runs --rebuild                            reads all folders again, with the logs of runs without run.json
+
+The first column names a run for other commands, such as `sb3-ext show`; so does its id, or the start of it.
+"""
+_STATES = ("running", "finished", "interrupted", "failed", "killed", "unknown")
+#: Columns in this order. If the terminal is narrow, the last ones go first
+_COLUMNS = (
+    "run",
+    "state",
+    "score",
+    "id",
+    "steps",
+    "time",
+    "started",
+    "threshold",
+    "solved",
+    "seed",
+    "parent",
+    "ended by",
+)
+_NUMBERS = ("score", "steps", "time", "threshold", "seed")
+#: Fields to sort by, the highest or newest first, but names from A to Z
+_SORTED_BY = {
+    "started": None,
+    "score": True,
+    "steps": True,
+    "seconds": True,
+    "env": False,
+    "algo": False,
+    "state": False,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_log_folder(parser)
+    parser.add_argument("--env", help="only of this environment; * matches anything")
+    parser.add_argument("--algo", help="only of this algorithm; * matches anything")
+    parser.add_argument("--state", nargs="+", choices=_STATES, help=f"only in these states: {', '.join(_STATES)}")
+    parser.add_argument("--sort", choices=list(_SORTED_BY), default="started", help="order (default: newest first)")
+    parser.add_argument("-n", type=int, default=30, help="number of runs to show; 0: all (default: 30)")
+    parser.add_argument("--json", action="store_true", help="print a list of objects")
+    parser.add_argument("--rebuild", action="store_true", help="write runs.jsonl anew from the run folders")
+
+
+def run(args: argparse.Namespace) -> int:
+    folder = Path(args.log_folder)
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}. For another log folder: sb3-ext runs -f FOLDER")
+    registry = Registry(folder)
+    entries = registry.rebuild() if args.rebuild else registry.entries()
+    found = _sorted([entry for entry in entries if _matches(entry, args)], args.sort)
+    shown = found[: args.n] if args.n > 0 else found
+    if args.json:
+        print(json.dumps([{**entry, "path": str(folder / entry["folder"])} for entry in shown], indent=2))
+        return 0
+    if not found:
+        print(f"No run in {folder} matches: it has {len(entries)}." if entries else f"No runs in {folder}.")
+        return 1
+    _print_table([_cells(entry) for entry in shown])
+    if len(shown) < len(found):
+        print(f"{len(shown)} of {len(found)} runs; -n 0 shows all")
+    unread = sum(entry["id"] is None and entry["score"] is None for entry in shown)
+    if unread and not args.rebuild:
+        print(f"{unread} without run.json: `sb3-ext runs -f {folder} --rebuild` reads scores and steps from their logs")
+    return 0
+
+
+def _matches(entry: dict[str, Any], args: argparse.Namespace) -> bool:
+    named = all(
+        wanted is None or fnmatch.fnmatch((entry[name] or "").lower(), wanted.lower())
+        for name, wanted in (("env", args.env), ("algo", args.algo))
+    )
+    return named and (args.state is None or (entry["state"] or "unknown") in args.state)
+
+
+def _sorted(entries: list[dict[str, Any]], by: str) -> list[dict[str, Any]]:
+    descending = _SORTED_BY[by]
+    if descending is None:
+        return entries
+    known = sorted((e for e in entries if e[by] is not None), key=lambda entry: entry[by], reverse=descending)
+    return known + [entry for entry in entries if entry[by] is None]
+
+
+def _cells(entry: dict[str, Any]) -> dict[str, str]:
+    name, seconds, solved = entry["folder"], entry["seconds"], entry["solved"]
+    # Outside of RL Zoo, a folder does not say what was trained
+    what = [entry[key] for key in ("algo", "env") if entry[key] and entry[key] not in name]
+    cells = {
+        "run": f"{name} ({', '.join(what)})" if what else name,
+        "state": entry["state"] or "unknown",
+        "score": _number(entry["score"]),
+        "id": entry["id"],
+        "steps": None if entry["steps"] is None else f"{entry['steps']:,.0f}",
+        "time": None if seconds is None else str(timedelta(seconds=int(min(max(seconds, 0), 1e9)))),
+        "started": _local_time(entry["started"]),
+        "threshold": _number(entry["threshold"]),
+        "solved": None if solved is None else "yes" if solved else "no",
+        "seed": _number(entry["seed"]),
+        "parent": entry["parent"],
+        "ended by": entry["stop_reason"],
+    }
+    return {column: " ".join(printable(cells[column] or "").split()) for column in _COLUMNS}
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def _local_time(started: str | None) -> str | None:
+    try:
+        return datetime.fromisoformat(started or "").astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError):
+        return None
+
+
+def _print_table(rows: list[dict[str, str]]) -> None:
+    """A column that no run has is left out, and so are the last ones if the terminal is too narrow."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    widths: dict[str, int] = {}
+    for column in _COLUMNS:
+        longest = max(len(row[column]) for row in rows)
+        needed = max(longest, len(column))
+        left = width - sum(widths.values()) - 2 * len(widths)
+        # These two are cut to fit
+        if longest and (needed <= left or (column in ("run", "ended by") and left > 10)):
+            widths[column] = min(needed, left)
+    for row in ({column: column for column in widths}, *rows):
+        cells = [_aligned(row[column], column, size) for column, size in widths.items()]
+        print("  ".join(cells).rstrip())
+
+
+def _aligned(cell: str, column: str, width: int) -> str:
+    cell = cell if len(cell) <= width else f"{cell[: width - 1]}…"
+    return cell.rjust(width) if column in _NUMBERS else cell.ljust(width)
