@@ -28,7 +28,7 @@ class CountBonus(RewardTerms):
     The term ``count``: 1/√n, where n is how often the new state was seen, this time included.
 
     States are cells of a grid over the observations. A reset with a seed clears the counts of this environment; other
-    resets don't. Counts are not saved with a model.
+    resets don't. Counts are not saved with a model, but with the state of its environments.
 
     :param env: the environment
     :param terms: weights by name; ``{count: 1}`` by default
@@ -70,6 +70,14 @@ class CountBonus(RewardTerms):
         self._counts = np.asarray(np.memmap(path, _DTYPE, "r+", shape=(self._cells.n_cells, n_envs)))
         self._column = column
         self._needs_sharing = False
+
+    def save_env_state(self) -> dict[str, Any]:
+        """The counts of this environment. The memory stays where it is, since others may share it."""
+        own = self._counts[:, self._column].copy()
+        return {"_counts": own, "_column": self._column, "_needs_sharing": self._needs_sharing}
+
+    def load_env_state(self, state: dict[str, Any]) -> None:
+        self._counts[:, self._column] = state["_counts"]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:

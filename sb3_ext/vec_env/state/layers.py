@@ -13,7 +13,7 @@ import re
 import time
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
@@ -21,6 +21,7 @@ from gymnasium.utils import EzPickle
 from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
+from sb3_ext.common.options import Options
 from sb3_ext.vec_env.state.ale import restore_ale, save_ale
 
 __all__ = ["CantSave", "find_layers", "load_layers", "save_layers", "signature"]
@@ -37,6 +38,14 @@ _MONITOR_LISTS = frozenset({"episode_returns", "episode_lengths", "episode_times
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 #: Where in a counterpart's attributes an object is: the layer's number, the attribute's name, keys and indices
 _Path = tuple[Any, ...]
+
+
+class _State(NamedTuple):
+    attributes: dict[str, Any]
+    #: Names of attributes that are not restored
+    left: set[str]
+    #: What the method ``save_env_state`` of a class returns
+    replaced: dict[str, Any]
 
 
 class CantSave(Exception):
@@ -79,7 +88,7 @@ def save_layers(layers: Sequence[_Layer], others: Sequence[_Layer] = ()) -> byte
     states = [_state_of(layer) for layer in layers]
     targets = [*layers, *others]
     try:
-        return _dumps(targets, states)
+        return _dumps(targets, [tuple(state) for state in states])
     # Classes of the environment fail in several ways
     except Exception as error:
         raise CantSave(_explain(targets, states, error)) from error
@@ -92,42 +101,43 @@ def load_layers(layers: Sequence[_Layer], data: bytes, others: Sequence[_Layer] 
     :return: a function that changes the layers
     """
     unpickler = _Unpickler(io.BytesIO(data), [*layers, *others])
-    states = unpickler.load()
+    states = [_State(*state) for state in unpickler.load()]
 
     def apply() -> None:
         for layer, state in zip(layers, states, strict=True):
             _set_state(layer, state)
         for action in unpickler.actions:
             action()
+        for layer, state in zip(layers, states, strict=True):
+            if state.replaced:
+                layer.load_env_state(state.replaced)  # type: ignore[union-attr]
 
     return apply
 
 
-def _state_of(layer: _Layer) -> Any:
-    save = getattr(type(layer), "save_env_state", None)
-    if save is not None:
-        return save(layer)
-    state = {name: value for name, value in vars(layer).items() if name not in _NOT_STATE and not _is_process(value)}
-    if isinstance(layer, Monitor):
-        state = {name: value for name, value in state.items() if name not in _MONITOR_LISTS}
+def _state_of(layer: _Layer) -> _State:
+    save: Callable[..., dict[str, Any]] = getattr(type(layer), "save_env_state", lambda _: {})
+    replaced = save(layer)
+    left = _names_to_leave(layer) | set(replaced)
+    attributes = {name: value for name, value in vars(layer).items() if name not in left}
     for clock in _clocks(layer):
-        state[clock] = time.time() - state[clock]
-    return state
+        attributes[clock] = time.time() - attributes[clock]
+    return _State(attributes, left, replaced)
 
 
-def _set_state(layer: _Layer, state: Any) -> None:
-    load = getattr(type(layer), "load_env_state", None)
-    if load is not None:
-        load(layer, state)
-        return
-    own = vars(layer)
-    kept = _NOT_STATE | (_MONITOR_LISTS if isinstance(layer, Monitor) else set())
-    for name in [name for name, value in own.items() if name not in state and name not in kept]:
-        if not _is_process(own[name]):
-            del own[name]
-    own.update((name, value) for name, value in state.items() if not _is_process(own.get(name)))
+def _set_state(layer: _Layer, state: _State) -> None:
+    own, left = vars(layer), state.left | _names_to_leave(layer)
+    for name in set(own) - left:
+        del own[name]
+    own.update((name, value) for name, value in state.attributes.items() if name not in left)
     for clock in _clocks(layer):
-        own[clock] = time.time() - state[clock]
+        own[clock] = time.time() - own[clock]
+
+
+def _names_to_leave(layer: _Layer) -> set[str]:
+    """Attributes that stay what the constructor of the new object made them."""
+    of_monitor = _MONITOR_LISTS if isinstance(layer, Monitor) else ()
+    return {*_NOT_STATE, *of_monitor, *(name for name, value in vars(layer).items() if _is_process(value))}
 
 
 def _clocks(layer: _Layer) -> list[str]:
@@ -141,7 +151,7 @@ def _is_process(value: Any) -> bool:
     """Whether it belongs to the process: how it was made, open files, and what draws on the screen."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(map(_is_process, value))
-    kinds = (EnvSpec, ResultsWriter, io.IOBase)
+    kinds = (EnvSpec, Options, ResultsWriter, io.IOBase)
     return isinstance(value, kinds) or _module(value).partition(".")[0] == "pygame"
 
 
@@ -155,9 +165,9 @@ def _dumps(targets: Sequence[_Layer], states: Any) -> bytes:
     return file.getvalue()
 
 
-def _explain(targets: Sequence[_Layer], states: Sequence[Any], error: Exception) -> str:
+def _explain(targets: Sequence[_Layer], states: Sequence[_State], error: Exception) -> str:
     for layer, state in zip(targets, states, strict=False):
-        for name, value in state.items() if isinstance(state, Mapping) else [("save_env_state()", state)]:
+        for name, value in {**state.attributes, **state.replaced}.items():
             try:
                 _dumps(targets, value)
             # As above
@@ -208,7 +218,7 @@ class _Pickler(pickle.Pickler):
             return importlib.import_module, (value.__name__,)
         if isinstance(value, gym.Space):
             path = self._find(value)
-            if path is None:
+            if path is None:  # inside another object; a copy does as well
                 return NotImplemented
             return _space, (path, [part._np_random for part in _space_parts(value)])
         if _is_process(value):
