@@ -2,7 +2,7 @@
 
 import argparse
 
-from sb3_ext.cli.named_runs import add_run_arguments, read_runs
+from sb3_ext.cli.named_runs import add_run_argument, read_runs
 from sb3_ext.common.clean_text import say
 
 __all__ = ["EPILOG", "add_arguments", "run"]
@@ -21,7 +21,7 @@ Plain runs of RL Zoo work too.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run_arguments(parser)
+    add_run_argument(parser, many=True)
     parser.add_argument("-o", "--output", metavar="FILE", default="plot.png", help=".png or .svg (default: plot.png)")
     parser.add_argument(
         "--metric", help="metric to draw (default: eval/mean_reward, or rollout/ep_rew_mean without evaluations)"

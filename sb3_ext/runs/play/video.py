@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsFloat
+from typing import Any, Literal, NamedTuple, SupportsFloat
 
 import gymnasium as gym
 import imageio_ffmpeg
@@ -24,7 +24,7 @@ from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
 from sb3_ext.wrappers.base import wrappers_of
 from sb3_ext.wrappers.training_link import link_to_training
 
-__all__ = ["Recorded", "Recording", "record"]
+__all__ = ["CantRender", "Frames", "Recorded", "Recording", "record"]
 
 #: A training may replace model and statistics while they are loaded
 _ATTEMPTS = 6
@@ -110,7 +110,7 @@ def _play(job: Recording, video: Path | None) -> EpisodeTable:
         link_to_training(env, getattr(model, "gamma", None))
         _enter_stage(env, model)
         if video is not None:
-            frames = _Frames.of(env, video)
+            frames = Frames.of(env, video)
         return play_episode(model, played_env, deterministic=job.deterministic, seed=job.seed, max_steps=job.max_steps)
     finally:
         if frames is not None:
@@ -143,7 +143,7 @@ def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
     return DummyVecEnv([lambda: env if has_monitor else Monitor(env)])
 
 
-class _Frames(gym.Wrapper):
+class Frames(gym.Wrapper):
     """
     Adds a picture of each step to a video. Inside the VecEnv, the last picture is taken before the reset. Pictures go
     to ffmpeg at once, so that long episodes take no memory.
@@ -152,12 +152,13 @@ class _Frames(gym.Wrapper):
     def __init__(self, env: gym.Env, path: Path) -> None:
         super().__init__(env)
         self._path = path
+        self._vec_env: Any = None
         self._video: Generator[None, Any, None] | None = None
         self._shape: tuple[int, ...] = ()
         self._is_new = True
 
     @classmethod
-    def of(cls, env: VecEnv, path: Path) -> _Frames:
+    def of(cls, env: VecEnv, path: Path) -> Frames:
         """Wrap the first environment of ``env``."""
         base = env.unwrapped
         if not isinstance(base, DummyVecEnv):
@@ -166,6 +167,7 @@ class _Frames(gym.Wrapper):
         if first.render_mode != "rgb_array":
             raise CantRender(f"its render mode is {first.render_mode!r}; expected 'rgb_array'.")
         base.envs[0] = frames = cls(first, path)
+        frames._vec_env = base
         return frames
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
@@ -211,3 +213,9 @@ class _Frames(gym.Wrapper):
     def close_video(self) -> None:
         if self._video is not None:
             self._video.close()
+
+    def __exit__(self, *error: Any) -> Literal[False]:
+        """Unlike Gymnasium's, leaves the environment open, and takes itself out of it."""
+        self.close_video()
+        self._vec_env.envs[0] = self.env
+        return False

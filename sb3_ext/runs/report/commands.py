@@ -12,7 +12,7 @@ from typing import Any
 
 from sb3_ext.runs.record import RunRecord
 
-__all__ = ["shown_path", "train_command", "watch_commands"]
+__all__ = ["log_folder_of", "shown_path", "train_command", "watch_commands"]
 
 #: Arguments of ``rl_zoo3.train`` that a run depends on: name, flag, and the value that needn't be written
 _ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
@@ -70,13 +70,11 @@ def train_command(run: RunRecord, **changes: Any) -> str | None:
 
 def watch_commands(run: RunRecord) -> list[tuple[str, str]]:
     """Descriptions of the run's models and the commands that play them; empty if RL Zoo would not find them."""
-    env, folder = run.args.get("env"), run.folder.resolve()
-    in_place = run.params_folder is not None and folder.parent.name == run.algo and run.number is not None
-    if not in_place or not env or run.params_folder is None or folder.name != f"{run.params_folder.name}_{run.number}":
+    place = log_folder_of(run)
+    if place is None or not run.args.get("env"):
         return []
-    place = shown_path(folder.parent.parent)
-    words = ["python", "-m", "rl_zoo3.enjoy", "--algo", str(run.algo), "--env", str(env), "-f", place]
-    words += ["--exp-id", str(run.number)]
+    words = ["python", "-m", "rl_zoo3.enjoy", "--algo", str(run.algo), "--env", str(run.args["env"])]
+    words += ["-f", shown_path(place), "--exp-id", str(run.number)]
     if run.args.get("gym_packages"):
         words += ["--gym-packages", *map(str, run.args["gym_packages"])]
     commands = []
@@ -85,6 +83,14 @@ def watch_commands(run: RunRecord) -> list[tuple[str, str]]:
     if run.has_best_model:
         commands.append(("the best one by evaluation", shlex.join([*words, "--load-best"])))
     return commands
+
+
+def log_folder_of(run: RunRecord) -> Path | None:
+    """The log folder in which RL Zoo finds the run; ``None`` if it is not where RL Zoo put it."""
+    folder = run.folder.resolve()
+    if run.params_folder is None or run.number is None or folder.parent.name != run.algo:
+        return None
+    return folder.parent.parent if folder.name == f"{run.params_folder.name}_{run.number}" else None
 
 
 def _quoted(word: str) -> str:

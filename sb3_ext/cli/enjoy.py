@@ -1,0 +1,130 @@
+"""``sb3-ext enjoy RUN``: plays the agent of a run, by default its best model."""
+
+import argparse
+import json
+import os
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sb3_ext.cli.named_runs import add_run_argument, read_run
+from sb3_ext.common.clean_text import say
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.zoo.command_line import add_options, run_command, typed_words
+
+if TYPE_CHECKING:
+    from sb3_ext.runs.record import RunRecord
+
+__all__ = ["EPILOG", "add_arguments", "run"]
+
+EPILOG = """examples:
+  sb3-ext enjoy logs/ppo_ext/CartPole-v1_1                     the best model, in a window
+  sb3-ext enjoy logs/ppo_ext/CartPole-v1_1 --final             the model of the end of training
+  sb3-ext enjoy logs/ppo_ext/CartPole-v1_1 --load-checkpoint 20000 --stochastic -n 5000
+  sb3-ext enjoy logs/ppo_ext/CartPole-v1_1 --record            writes a video and scores into the run folder
+  sb3-ext enjoy logs/ppo_ext/CartPole-v1_1 --json --episodes 100           only scores, for programs
+
+A model contains a pickle: playing it runs code from whoever made it. Only play runs from people you trust.
+"""
+#: RL Zoo's options that the run answers
+_ANSWERED = ("algo", "env", "folder", "exp_id")
+#: RL Zoo's options that choose a model
+_MODELS = ("load_best", "load_checkpoint", "load_last_checkpoint")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "sb3-ext enjoy RUN [options]"
+    add_run_argument(parser)
+    parser.add_argument("--final", action="store_true", help="play the model of the end of training, not the best one")
+    parser.add_argument("--record", action="store_true", help="write a video, and the scores as JSON; opens no window")
+    parser.add_argument("-o", "--output", metavar="FILE", help="video to write (default: in the run folder's videos/)")
+    parser.add_argument("--json", action="store_true", help="print the scores as JSON; opens no window")
+    parser.add_argument(
+        "--episodes", type=int, help="with --record or --json: episodes to play (default: 5, or -n steps)"
+    )
+    add_options(parser.add_argument_group("options of RL Zoo"), "enjoy", without=_ANSWERED)
+
+
+def run(args: argparse.Namespace) -> int:
+    record = read_run(args)
+    choice = _choose_model(record, args)
+    # Only JSON goes to stdout
+    with redirect_stdout(sys.stderr if args.json else sys.stdout):
+        say(f"Playing {_describe(record, choice)}")
+        if not args.record and not args.json and args.output is None:
+            _watch(record, args, choice)
+            return 0
+        result = _evaluate(record, args, choice)
+    if args.json:
+        print(json.dumps(result, indent=2))
+    return 0
+
+
+def _choose_model(record: "RunRecord", args: argparse.Namespace) -> dict[str, Any]:
+    """As RL Zoo's arguments: the one that was asked for; by default the best, or else the final one."""
+    asked = {name: getattr(args, name) for name in _MODELS if name in args}
+    return asked or ({"load_best": True} if record.has_best_model and not args.final else {})
+
+
+def _describe(record: "RunRecord", choice: dict[str, Any]) -> str:
+    from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint
+
+    if "load_checkpoint" in choice:
+        return f"the checkpoint of {choice['load_checkpoint']:,} steps of {record.folder}"
+    if "load_last_checkpoint" in choice:
+        return f"the last checkpoint of {record.folder}"
+    if "load_best" not in choice:
+        return f"the final model of {record.folder}"
+    best = Checkpoint(record.folder, BEST)
+    metrics = best.read_record().get("metrics", {}) if best.record.is_file() else {}
+    score = metrics.get("eval/mean_reward")
+    return f"{best.model}: {best.step:,} steps" + ("" if score is None else f", evaluated at {score:,.2f}")
+
+
+def _watch(record: "RunRecord", args: argparse.Namespace, choice: dict[str, Any]) -> None:
+    from sb3_ext.zoo.load_run import placed
+
+    if "no_render" not in args and not _has_display():
+        say("There is no display, so there is no window. --record writes a video.")
+        args.no_render = True
+    packages = record.args.get("gym_packages")
+    if packages and "gym_packages" not in args:
+        args.gym_packages = list(packages)
+    with placed(record) as at:
+        run_command("enjoy", typed_words("enjoy", argparse.Namespace(**{**vars(args), **choice, **at})))
+
+
+def _has_display() -> bool:
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _evaluate(record: "RunRecord", args: argparse.Namespace, choice: dict[str, Any]) -> dict[str, Any]:
+    from sb3_ext.runs.files import write_json
+    from sb3_ext.runs.play.evaluate import evaluate_and_record
+    from sb3_ext.zoo.load_run import load_run
+
+    records = args.record or args.output is not None
+    seed = getattr(args, "seed", 0)
+    loaded = load_run(record, choice, seed, "rgb_array" if records else None)
+    step = loaded.model.num_timesteps
+    video = Path(args.output or record.folder / "videos" / f"enjoy-step-{step}.mp4") if records else None
+    if video is not None and video.suffix != ".mp4":
+        raise UsageError(f"-o {video}: a video's name must end with .mp4.")
+    deterministic = "deterministic" in args or (loaded.deterministic and "stochastic" not in args)
+    steps = getattr(args, "n_timesteps", None) if args.episodes is None else None
+    length = {"episodes": args.episodes or 5} if steps is None else {"steps": steps}
+    try:
+        evaluated = evaluate_and_record(loaded.model, loaded.env, video, deterministic=deterministic, **length)
+    finally:
+        loaded.env.close()
+    facts = {"run": str(record.folder), "algo": record.algo, "env": record.env_id, "step": step, "seed": seed}
+    result = {**facts, "deterministic": deterministic, **evaluated.as_dict()}
+    scores = evaluated.scores
+    say(f"{len(scores.rewards)} episodes: mean reward {scores.mean:,.2f} +/- {scores.std:,.2f}")
+    if evaluated.no_video is not None:
+        say(f"No video: {evaluated.no_video}")
+    if video is not None:
+        write_json(video.with_suffix(".json"), result)
+        say(f"Written: {evaluated.video or ''} {video.with_suffix('.json')}".replace("  ", " "))
+    return result

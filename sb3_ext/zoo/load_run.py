@@ -1,0 +1,76 @@
+"""Finds a run folder for RL Zoo's ``enjoy``, and loads its agent with its environments as ``enjoy`` does."""
+
+import importlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sb3_ext import _autoload
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.record import RunRecord
+from sb3_ext.runs.report.commands import log_folder_of
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.vec_env import VecEnv
+
+__all__ = ["LoadedRun", "load_run", "placed"]
+
+_NOT_FOR_PLAYING: dict[str, Any] = {"learning_rate": 0.0, "lr_schedule": float, "clip_range": float, "buffer_size": 1}
+
+
+class LoadedRun(NamedTuple):
+    """``deterministic``: whether ``enjoy`` takes the most likely actions, unless told otherwise."""
+
+    model: "BaseAlgorithm"
+    env: "VecEnv"
+    deterministic: bool
+
+
+@contextmanager
+def placed(run: RunRecord) -> Iterator[dict[str, str]]:
+    """Values of ``algo``, ``env``, ``folder`` and ``exp_id`` with which ``enjoy`` finds a run, wherever it is."""
+    if not run.algo or not run.args.get("env") or run.params_folder is None:
+        raise UsageError(
+            f"{run.folder} was not trained by RL Zoo: without its args.yml, nobody knows how to make the environments."
+        )
+    names = {"algo": run.algo, "env": str(run.args["env"])}
+    folder = log_folder_of(run)
+    if folder is not None:
+        yield names | {"folder": str(folder), "exp_id": str(run.number)}
+        return
+    # A copy under another name: RL Zoo finds a link with the right one
+    with tempfile.TemporaryDirectory() as temporary:
+        link = Path(temporary, run.algo, f"{run.params_folder.name}_1")
+        link.parent.mkdir()
+        link.symlink_to(run.folder.resolve(), target_is_directory=True)
+        yield names | {"folder": temporary, "exp_id": "1"}
+
+
+def load_run(run: RunRecord, model: Mapping[str, Any], seed: int = 0, render_mode: str | None = None) -> LoadedRun:
+    """:param model: which one, as keywords of RL Zoo's ``get_model_path``"""
+    _autoload.install()
+    zoo: Any = importlib.import_module("rl_zoo3.enjoy")  # also registers the environments
+    for package in run.args.get("gym_packages") or ():
+        importlib.import_module(package)
+    with placed(run) as at:
+        env_name = zoo.EnvironmentName(at["env"])
+        _, path, log_path = zoo.get_model_path(int(at["exp_id"]), at["folder"], at["algo"], env_name, **model)
+        zoo.set_random_seed(seed)
+        hyperparams, stats_path = zoo.get_saved_hyperparams(os.path.join(log_path, env_name), test_mode=True)
+        env_kwargs = {**(hyperparams.pop("env_kwargs", None) or {}), **(run.args.get("env_kwargs") or {})}
+        env = zoo.create_test_env(
+            at["env"],
+            stats_path=stats_path,
+            seed=seed,
+            should_render=False,
+            hyperparams=hyperparams,
+            env_kwargs=env_kwargs | ({} if render_mode is None else {"render_mode": render_mode}),
+            vec_env_cls=zoo.ExperimentManager.default_vec_env_cls,
+        )
+        agent = zoo.ALGOS[at["algo"]].load(path, device="cpu", custom_objects=_NOT_FOR_PLAYING)
+    is_shown_sampled = zoo.ExperimentManager.is_atari(at["env"]) or zoo.ExperimentManager.is_minigrid(at["env"])
+    return LoadedRun(agent, env, not is_shown_sampled)
