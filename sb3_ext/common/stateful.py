@@ -3,9 +3,12 @@
 import copy
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 __all__ = ["Stateful", "put_state", "take_state"]
+
+_UNCHANGEABLE = frozenset({type(None), bool, int, float, str, tuple})
 
 
 def take_state(owner: object, names: Iterable[str]) -> dict[str, Any]:
@@ -28,18 +31,21 @@ class Stateful:
 
     def state(self) -> dict[str, Any]:
         """What is needed to continue, as plain data that can be pickled and doesn't change later."""
-        return take_state(self, self._state_names())
+        return take_state(self, _names_of(type(self)))
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what :meth:`state` returned, perhaps in another process. The settings stay as they are."""
-        put_state(self, self._state_names(), state)
+        put_state(self, _names_of(type(self)), state)
 
-    @classmethod
-    def _state_names(cls) -> tuple[str, ...]:
-        return tuple(name for base in cls.__mro__ for name in vars(base).get("state_names", ()))
+
+@cache
+def _names_of(cls: type) -> tuple[str, ...]:
+    return tuple(name for base in cls.__mro__ for name in vars(base).get("state_names", ()))
 
 
 def _copied(value: Any) -> Any:
+    if type(value) in _UNCHANGEABLE:  # most are, and this is the fastest way to know
+        return value
     if isinstance(value, Stateful):
         return value.state()
     if isinstance(value, dict):
