@@ -117,16 +117,15 @@ def make_callbacks(folder, eval_envs, resume):
 
 def train(folder, interrupted):
     """
-    :return: the final states of the callbacks. An interrupted training continues with the same model and environments,
-        so that only callbacks and files have to be restored
+    :return: the final states of the callbacks. An interrupted training continues with the same model and the same
+        environments to train in, so that only callbacks and files have to be restored
     """
     folder = Path(folder)
     env = make_vec_env("CartPole-v1", 2, seed=0)
-    eval_envs = [make_vec_env("CartPole-v1", 1, seed=seed) for seed in (1, 2)]
     model = PPOExt("MlpPolicy", env, n_steps=32, batch_size=32, n_epochs=2, seed=0, device="cpu")
     resume = Resume(folder, kill_at=KILLED_AT if interrupted else None)
     try:
-        _learn(folder, model, eval_envs, resume, TOTAL, log_interval=LOG_INTERVAL)
+        _learn(folder, model, resume, TOTAL, log_interval=LOG_INTERVAL)
     except Killed as error:
         RowStream.of(model.logger).run.end(error)
         states, positions = pickle.loads(resume.bundle)
@@ -135,12 +134,13 @@ def train(folder, interrupted):
         resume = Resume(folder, states)
         log_interval = continued_log_interval(model, states, LOG_INTERVAL)
         left = TOTAL - model.num_timesteps
-        _learn(folder, model, eval_envs, resume, left, reset_num_timesteps=False, log_interval=log_interval)
+        _learn(folder, model, resume, left, reset_num_timesteps=False, log_interval=log_interval)
     return resume.final
 
 
-def _learn(folder, model, eval_envs, resume, steps, **kwargs):
+def _learn(folder, model, resume, steps, **kwargs):
     model.set_logger(configure(str(folder), ["stdout"]))
+    eval_envs = [make_vec_env("CartPole-v1", 1, seed=seed) for seed in (1, 2)]
     model.learn(steps, callback=make_callbacks(folder, eval_envs, resume), **kwargs)
 
 

@@ -3,7 +3,6 @@
 import copy
 from collections import deque
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any, ClassVar
 
 __all__ = ["Stateful", "put_state", "take_state"]
@@ -28,19 +27,19 @@ class Stateful:
 
     #: Attributes with numbers, texts, arrays, collections of these, or objects with a state. Settings don't belong here
     state_names: ClassVar[tuple[str, ...]] = ()
+    _all_names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._all_names = tuple(name for base in cls.__mro__ for name in vars(base).get("state_names", ()))
 
     def state(self) -> dict[str, Any]:
         """What is needed to continue, as plain data that can be pickled and doesn't change later."""
-        return take_state(self, _names_of(type(self)))
+        return take_state(self, self._all_names)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what :meth:`state` returned, perhaps in another process. The settings stay as they are."""
-        put_state(self, _names_of(type(self)), state)
-
-
-@cache
-def _names_of(cls: type) -> tuple[str, ...]:
-    return tuple(name for base in cls.__mro__ for name in vars(base).get("state_names", ()))
+        put_state(self, self._all_names, state)
 
 
 def _copied(value: Any) -> Any:

@@ -18,13 +18,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback, ProgressBarCallback
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback, ProgressBarCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.common.stateful import Stateful, put_state, take_state
 from sb3_ext.runs.rows import RowStream
 from sb3_ext.runs.stock import iter_callbacks
+from sb3_ext.vec_env.state import EnvStates, restore_envs, save_envs
 
 __all__ = ["EVALUATION_STATE", "SavedState", "collect_states", "continued_log_interval", "restore_states"]
 
@@ -51,8 +52,8 @@ _STOCK_STATE = {
     ),
     "rl_zoo3.callbacks.RawStatisticsCallback": ("_timesteps_counter",),
 }
-#: Not a callback: clock, counters and rows
-_TRAINING = "training"
+#: Not callbacks: clock, counters and rows; and environments
+_TRAINING, _EVAL_ENV = "training", "evaluation environments"
 
 
 def collect_states(top: BaseCallback) -> list[SavedState]:
@@ -69,6 +70,9 @@ def collect_states(top: BaseCallback) -> list[SavedState]:
         state = rows.state_guard.run(name, _state_of, callback)
         if state is not None:
             states.append((name, state))
+        if isinstance(callback, EvalCallback):
+            # So that later evaluations play the same episodes
+            states.append((_EVAL_ENV, rows.state_guard.run(_EVAL_ENV, save_envs, callback.eval_env)))
     return states
 
 
@@ -86,7 +90,10 @@ def restore_states(top: BaseCallback, states: Sequence[SavedState]) -> None:
         rows.restore(training["rows"])
         _purge_tensorboard(top.logger, top.model.num_timesteps)
     new: list[str] = []
+    eval_envs = waiting.pop(_EVAL_ENV, [])
     for callback in iter_callbacks(top):
+        if isinstance(callback, EvalCallback) and eval_envs:
+            _restore_eval_env(callback, eval_envs.pop(0))
         name = _name(type(callback))
         if waiting[name]:
             _restore(callback, waiting[name].pop(0))
@@ -128,6 +135,14 @@ def _restore(callback: BaseCallback, state: Mapping[str, Any]) -> None:
     except Exception as error:
         name = type(callback).__name__
         warnings.warn(f"Resume: {name} starts afresh: restore raised {type(error).__name__}: {error}", stacklevel=3)
+
+
+def _restore_eval_env(callback: EvalCallback, states: EnvStates | None) -> None:
+    try:
+        if states is not None:
+            restore_envs(callback.eval_env, states)
+    except ValueError as error:
+        warnings.warn(f"Resume: the evaluation environments start afresh: {error}", stacklevel=3)
 
 
 def _names(callback: BaseCallback) -> list[str]:
