@@ -2,10 +2,10 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["mask_passwords", "masked_command_line", "printable", "say"]
+__all__ = ["listeners", "mask_passwords", "masked_command_line", "printable", "say"]
 
 #: An address without its scheme, up to a space or to the quote that ends a JSON string
 _ADDRESS = re.compile(r'://(?:[^\s"]|"(?!$|[\s,:}\]]))+')
@@ -13,6 +13,9 @@ _ADDRESS = re.compile(r'://(?:[^\s"]|"(?!$|[\s,:}\]]))+')
 _IN_QUERY = re.compile(r"""([?&;][\w.-]{0,50}(?:password|passwd|pwd|secret|token|api_?key)=)[^&;#\s"']+""", re.I)
 #: Control characters except tab and newline, marks of the text direction, and lone surrogates
 _NOT_PRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+#: Called with each message that :func:`say` prints
+listeners: list[Callable[[str], None]] = []
 
 
 def mask_passwords(text: str) -> str:
@@ -24,6 +27,8 @@ def say(text: str, verbose: int = 1, level: int = 1) -> None:
     """Print a message for the user, without passwords, if ``verbose`` reaches the level of the message."""
     if verbose >= level:
         print(mask_passwords(text), flush=True)
+        for listener in listeners:
+            listener(text)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 
 __all__ = [
     "ALERTS_FILE",
+    "LOG_FILE",
     "PROGRESS_FILES",
     "RUN_FILE",
     "atomic_write",
@@ -23,8 +24,8 @@ __all__ = [
     "write_json",
 ]
 
-#: Alerts that fired, and the facts about the training
-ALERTS_FILE, RUN_FILE = "alerts.json", "run.json"
+#: Alerts that fired, the facts about the training, and what it said
+ALERTS_FILE, RUN_FILE, LOG_FILE = "alerts.json", "run.json", "run.log"
 #: Rows of metrics. The CSV file comes first: reading it takes a third of the time
 PROGRESS_FILES = ("progress.csv", "progress.json")
 _PREFIX = ".unfinished-"

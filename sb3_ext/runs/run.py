@@ -30,6 +30,7 @@ from sb3_ext.common.clean_text import say
 from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.facts import RunFacts, time_now
+from sb3_ext.runs.log_file import LogFile
 from sb3_ext.runs.registry import Registry
 from sb3_ext.runs.rows import RowStream
 from sb3_ext.runs.stock import StockCallbacks, iter_callbacks
@@ -70,6 +71,7 @@ class Run:
     :param axis: x axis of plots and trackers: ``timesteps`` or ``vec_steps`` (one step in every environment)
     :param parent: id of the run that the weights come from
     :param log_folder: the folder whose registry lists the run
+    :param log_file: gets the start and the end of the run
     :param stop_signals: signals that interrupt a training besides SIGTERM and SIGHUP, such as ``USR1``
     """
 
@@ -87,6 +89,7 @@ class Run:
         axis: str = "timesteps",
         parent: str | None = None,
         log_folder: str | os.PathLike[str] | None = None,
+        log_file: LogFile | None = None,
         stop_signals: Iterable[str] = (),
     ) -> None:
         self.folder = self.given_folder = None if folder is None else Path(folder)
@@ -102,6 +105,7 @@ class Run:
         self.is_over = False
         self.make_env = make_env
         self._algo, self._axis, self._parent, self._stop_signals = algo, axis, parent, stop_signals
+        self._log_file = log_file
         self._registry = None if log_folder is None else Registry(log_folder)
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False
@@ -151,6 +155,8 @@ class Run:
         if self.folder is not None:
             self.keep(self.folder)
         self.folder = self.folder or self.stock.log_folder or _folder_of(model.logger)
+        if self._log_file is not None:
+            self._log_file.write(f"Run {self.facts.id} starts at step {model.num_timesteps:,}: {self.facts.command}")
         self._listen(top)
         catch_stop_signals(self, self._stop_signals, ctrl_c=self.given_folder is not None)
         atexit.register(self._at_exit)
@@ -290,6 +296,8 @@ class Run:
             self._on.clear()
             self.rows.forget()
             release_stop_signals(self)
+            if self._log_file is not None:
+                self._log_file.end(self._describe_end(), self.error)
         if raised is not None:
             raise raised
 
@@ -325,6 +333,11 @@ class Run:
             facts.signal = "SIGINT" if signal is None else signal.name
         elif error is not None:
             facts.error = f"{type(error).__name__}: {error}"[:1000]
+
+    def _describe_end(self) -> str:
+        facts = self.facts
+        why = next((f" ({reason})" for reason in (facts.signal, facts.stop_reason) if reason), "")
+        return f"Run {facts.id} {facts.state} at step {self.model.num_timesteps:,}{why}"
 
 
 #: Runs of models that are about to be trained

@@ -27,6 +27,7 @@ from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.facts import RunFacts
+from sb3_ext.runs.log_file import LogFile
 from sb3_ext.runs.run import Phase, Run
 from sb3_ext.runs.stop_signals import received_signal
 from sb3_ext.vec_env.choose import VecEnvChooser
@@ -73,6 +74,7 @@ class ExtExperimentManager(EnvironmentMaker):
         self._is_ours = self.algo in ALGORITHMS
         self._is_saved = False
         self._run = Run()
+        self._log_file: LogFile | None = None
         if self._is_ours and self.config == str(hyperparams_folder() / f"{self.algo}.yml"):
             self.config = str(hyperparams_file(self.algo))
 
@@ -87,6 +89,8 @@ class ExtExperimentManager(EnvironmentMaker):
             return results
         # Ctrl-C too
         except BaseException:
+            if self._log_file is not None:
+                self._log_file.close()
             self._remove_folder()
             raise
 
@@ -144,6 +148,8 @@ class ExtExperimentManager(EnvironmentMaker):
             self.params_path = f"{self.save_path}/{self.env_name}"
             self._has_claimed = True
         super().create_log_folder()
+        if self._uses_options:
+            self._log_file = LogFile(self.save_path)
 
     def _save_config(self, saved_hyperparams: dict[str, Any]) -> None:
         if not self._is_ours:
@@ -178,7 +184,7 @@ class ExtExperimentManager(EnvironmentMaker):
             options = {name: getattr(self._options, name) for name in ("threshold", "axis", "stop_signals")}
             known = {"folder": self.save_path, "log_folder": self.log_folder, "algo": self.algo, "make_env": make_env}
             parent = RunFacts.id_of(self.trained_agent) if self.continue_training else None
-            run = Run.prepare(model, parent=parent, **known, **options)
+            run = Run.prepare(model, parent=parent, log_file=self._log_file, **known, **options)
             # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
             run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         else:

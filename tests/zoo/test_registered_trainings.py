@@ -24,3 +24,13 @@ def test_a_registry_that_can_not_be_written_is_one_warning_and_training_goes_on(
         train("--algo ppo_ext --env CartPole-v1 -n 128 --eval-freq 32 --eval-episodes 1 -params n_steps:8", tmp_path)
     assert sum(REGISTRY_FILE in str(warning.message) for warning in warned) == 1
     assert (tmp_path / "logs/ppo_ext/CartPole-v1_1/CartPole-v1.zip").is_file()
+
+
+def test_the_log_of_a_training_has_its_start_its_messages_and_its_end(tmp_path):
+    arguments = "--algo ppo_ext --env CartPole-v1 -n 64 --eval-freq 32 --eval-episodes 1 -params n_steps:8"
+    train(arguments, tmp_path)
+    text = (tmp_path / "logs/ppo_ext/CartPole-v1_1/run.log").read_text(encoding="utf-8")
+    (entry,) = Registry(tmp_path / "logs").entries()
+    said = ["Environments: ", f"Run {entry['id']} starts at step 0: ", "Eval num_timesteps=64", "Report: "]
+    places = [text.index(what) for what in (*said, f"Run {entry['id']} finished at step 64\n")]
+    assert places == sorted(places)
