@@ -1,6 +1,7 @@
 """Saves the best model, the last one and one every n steps, each with its metrics and an episode."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
 from sb3_ext.callbacks.checkpoints.recorder import CheckpointRecorder, MakeEnv
 from sb3_ext.common.model_file import read_model_file
 from sb3_ext.common.options import read_keywords
+from sb3_ext.runs.agents.bundle import Bundle
 from sb3_ext.runs.agents.checkpoint import (
     BEST,
     LAST,
@@ -26,6 +28,7 @@ from sb3_ext.runs.agents.checkpoint import (
 )
 from sb3_ext.runs.agents.statistics import save_statistics
 from sb3_ext.runs.files import remove_unfinished
+from sb3_ext.runs.resume import StateKeeper, next_rollout_ends
 from sb3_ext.runs.rows import scalars
 from sb3_ext.runs.run import Phase
 
@@ -62,6 +65,9 @@ class Checkpoints(RunCallback):
         self._recorder = CheckpointRecorder(self.options, make_env, self.say)
         self._deterministic = self.options.deterministic
         self._next = 0
+        self._states: StateKeeper | None = None
+        #: Of the start of this rollout, if a checkpoint will be saved in it
+        self._state: Bundle | None = None
 
     def _on_training_start(self) -> None:
         evaluations = self.run.stock.evaluations
@@ -75,7 +81,15 @@ class Checkpoints(RunCallback):
         if self.options.best:
             self.run.on("new_best", self.on_new_best)
         self.run.keep(self.folder)
+        if self.options.resume_seconds is not None:
+            self._states = StateKeeper(self.run, self.folder, self.options.resume_seconds)
         self.run.at_end(Phase.CHECKPOINT, self._finish)
+
+    def _on_rollout_start(self) -> None:
+        if self._states is not None:
+            self._states.at_rollout_start()
+            is_due = bool(self._next) and next_rollout_ends(self.model) >= self._next
+            self._state = self._states.capture() if is_due else None
 
     def _on_step(self) -> bool:
         if self._next and self.num_timesteps >= self._next:
@@ -90,6 +104,11 @@ class Checkpoints(RunCallback):
         """Save the last model. If training is complete, wait for recordings."""
         is_complete = self.run.error is None
         try:
+            if self._states is not None:
+                # Not if a callback ended the training in the middle of a rollout
+                if is_complete and self.model.num_timesteps >= self.model._total_timesteps:
+                    self._states.capture(is_at_end=True)
+                self._states.write()
             if self.options.last and self._is_worth_saving():
                 checkpoint = self._save_last()
                 if is_complete:
@@ -124,6 +143,8 @@ class Checkpoints(RunCallback):
     def _save_step(self) -> None:
         assert self.folder is not None
         checkpoint, metrics = Checkpoint(self.folder, step_name(self.num_timesteps)), self._metrics(self.num_timesteps)
+        if self._state is not None:
+            replace(self._state, model=None).write(checkpoint.state)
         save_checkpoint(self.model, checkpoint, metrics)
         if self.options.last:
             copy_checkpoint(checkpoint, Checkpoint(self.folder, LAST), metrics, type(self.model).__name__)

@@ -4,13 +4,14 @@ every: 100000        # timesteps; RL Zoo's --save-freq overrides it
 keep: 5              # how many of these to keep; null keeps all
 table: true          # an episode step by step
 video: true          # skipped if the environment can't be rendered
+resume_seconds: 60   # how much training a crash may cost
 """
 
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from sb3_ext.common.options import Count, Integer, Options
+from sb3_ext.common.options import Count, Integer, Number, Options
 
 __all__ = ["CheckpointsOptions"]
 
@@ -26,6 +27,8 @@ class CheckpointsOptions(Options):
     :param deterministic: play the most likely actions; ``None``: as in evaluation
     :param seed: of the episode; all checkpoints start from the same state
     :param max_steps: stop recording a longer episode here
+    :param resume_seconds: seconds between writes of the state that ``sb3-ext resume`` continues from, which is also
+        written when training ends; ``None`` for no state
     :param wait: seconds to wait for recordings at the end of training
     """
 
@@ -40,4 +43,5 @@ class CheckpointsOptions(Options):
     deterministic: bool | None = None
     seed: Annotated[Integer, Field(ge=0)] = 0
     max_steps: Count = 10_000
+    resume_seconds: Annotated[Number, Field(ge=0)] | None = 60.0
     wait: Annotated[Integer, Field(ge=0)] = 60

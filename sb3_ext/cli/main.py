@@ -32,12 +32,13 @@ COMMANDS = {
     "runs": "list the runs of a log folder, newest first: state, score, steps, time",
     "enjoy": "play the agent of a run, in a window or as a video; all options of RL Zoo's enjoy",
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
+    "resume": "continue a training that was interrupted or killed, exactly; or train it further",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
     "bench": "find the number and kind of environments that train fastest on this machine",
 }
 #: They run the user's code, whose errors are no mistakes in a command line
-_RUN_CODE = ("train", "enjoy")
+_RUN_CODE = ("train", "resume", "enjoy")
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -51,6 +51,8 @@ class ExtAlgorithm(OnPolicyAlgorithm):
     schedules: ScheduleSet
     fast: bool | str
     _fast_path: FastPath | None = None
+    #: Length of schedules in timesteps, if it is not that of the training
+    schedule_timesteps: int | None = None
     #: Timestep of the rollout in which the environments were last compared
     _compared_at: int | None = None
 
@@ -125,12 +127,20 @@ class ExtAlgorithm(OnPolicyAlgorithm):
         return result
 
     def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
+        if self.schedule_timesteps is not None:
+            total_timesteps = self.schedule_timesteps
+            num_timesteps = min(num_timesteps, total_timesteps)
         super()._update_current_progress_remaining(num_timesteps, total_timesteps)
         self.schedules.follow(self, total_timesteps)
 
     def _update_learning_rate(self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer) -> None:
         super()._update_learning_rate(optimizers)
         self.schedules.log(self)  # each update starts here, so this is in one row with its other metrics
+
+    @property
+    def has_schedules(self) -> bool:
+        """Whether any parameter changes during training."""
+        return any(True for _ in self.schedules.running(self))
 
     @property
     def fast_policy(self) -> Any:

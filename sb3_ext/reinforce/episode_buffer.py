@@ -48,6 +48,13 @@ class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
         """Steps that wait for the end of their episode."""
         return sum(len(columns["rewards"]) for columns in self._waiting if columns is not None)
 
+    def state(self) -> Any:
+        """Between rollouts: the steps of unfinished episodes."""
+        return self._waiting, self._values_after
+
+    def restore(self, state: Any) -> None:
+        self._waiting, self._values_after = state
+
     def compute_returns_and_advantage(self, last_values: th.Tensor, dones: np.ndarray) -> None:
         """
         Replace the rollout's steps by those of the episodes that ended in it, and keep the rest for later.

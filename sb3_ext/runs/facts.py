@@ -25,7 +25,7 @@ import numpy as np
 from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.common.process_start import starting_process
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.runs.alive import process_start
+from sb3_ext.runs.alive import process_start, state_of
 from sb3_ext.runs.files import RUN_FILE, atomic_write
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ _NOT_CONFIG = (
     "best_score",
     "solved",
     "resumes",
+    "arguments",
     "charts",
     "state",
     "steps",
@@ -114,6 +115,8 @@ class RunFacts:
     best_score: float | None = None
     solved: bool | None = None
     resumes: list[dict[str, Any]] = field(default_factory=list)
+    #: Of RL Zoo's command line
+    arguments: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, model: BaseAlgorithm, algo: str | None = None, env_id: str | None = None) -> RunFacts:
@@ -165,7 +168,13 @@ class RunFacts:
         self.resumes = [*earlier.resumes, {"at": self.started, "step": self.steps_at_start}]
         self.id, self.started, self.steps_at_start = earlier.id or self.id, earlier.started, earlier.steps_at_start
         self.parent, self.score, self.score_from = earlier.parent, earlier.score, earlier.score_from
+        self.command, self.arguments = earlier.command, earlier.arguments
         self.best_score, self.solved = earlier.best_score, earlier.solved
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is still training."""
+        return state_of(asdict(self)) == "running"
 
     def see_row(self, row: Mapping[str, Any]) -> bool:
         """

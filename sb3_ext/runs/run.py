@@ -15,7 +15,7 @@ import time
 import warnings
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import CSVOutputFormat, JSONOutputFormat, Logger
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_ext.common.clean_text import say
+from sb3_ext.common.clean_text import mask_passwords, say
 from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.facts import RunFacts, time_now
@@ -69,6 +69,8 @@ class Run:
     :param make_env: takes a number of environments and returns a function that makes evaluation environments and can be
         pickled by cloudpickle; ``None``: make them like the training environments
     :param axis: x axis of plots and trackers: ``timesteps`` or ``vec_steps`` (one step in every environment)
+    :param earlier: the run that this training continues, in the same folder
+    :param arguments: of RL Zoo's command line, for a resume
     :param parent: id of the run that the weights come from
     :param log_folder: the folder whose registry lists the run
     :param log_file: gets the start and the end of the run
@@ -91,6 +93,8 @@ class Run:
         log_folder: str | os.PathLike[str] | None = None,
         log_file: LogFile | None = None,
         stop_signals: Iterable[str] = (),
+        earlier: RunFacts | None = None,
+        arguments: Sequence[str] = (),
     ) -> None:
         self.folder = self.given_folder = None if folder is None else Path(folder)
         self.given_threshold = threshold
@@ -107,6 +111,7 @@ class Run:
         self._algo, self._axis, self._parent, self._stop_signals = algo, axis, parent, stop_signals
         self._log_file = log_file
         self._registry = None if log_folder is None else Registry(log_folder)
+        self._earlier, self._arguments = earlier, [mask_passwords(argument) for argument in arguments]
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False
         self._kept: set[Path] = set()
@@ -148,6 +153,9 @@ class Run:
         self.facts = RunFacts.of(model, self._algo, getattr(spec_of(env), "id", None))
         self.facts.axis, self.facts.parent = self._axis, self._parent
         self.facts.threshold, self.facts.env_threshold = self.given_threshold, self.env_threshold
+        self.facts.arguments = self._arguments
+        if self._earlier is not None:
+            self.facts.resume(self._earlier)
         if self.stock.evaluations:
             self.facts.evaluates, self.facts.deterministic_eval = True, self.stock.evaluations[0].deterministic
         self._started = self._updated = time.perf_counter()
@@ -193,6 +201,21 @@ class Run:
         if len(different) > 1:
             raise ValueError(f"A training has one threshold, and was given {sorted(different)}: give one of them.")
         return different.pop() if different else None
+
+    @property
+    def top(self) -> BaseCallback:
+        """The callback that ``learn`` was given, which calls all others."""
+        assert self._session is not None, "the training has started"
+        return self._session[0]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training; set it to those before a resume."""
+        return time.perf_counter() - self._started
+
+    @seconds.setter
+    def seconds(self, seconds: float) -> None:
+        self._started = time.perf_counter() - seconds
 
     @property
     def is_interrupted(self) -> bool:
@@ -265,7 +288,7 @@ class Run:
                 self._registry = None
 
     def _measure(self) -> None:
-        self.facts.seconds = round(time.perf_counter() - self._started, 3)
+        self.facts.seconds = round(self.seconds, 3)
         self.facts.steps = int(self.model.num_timesteps)
 
     def abandon(self) -> None:

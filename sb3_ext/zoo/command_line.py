@@ -6,6 +6,7 @@ completion answer at once, the options are read from its source.
 
 import argparse
 import ast
+import os
 import sys
 from collections.abc import Collection
 from functools import cache
@@ -97,6 +98,8 @@ def typed_words(command: str, args: argparse.Namespace) -> list[str]:
 def run_command(command: str, words: list[str]) -> None:
     """Does what ``python -m rl_zoo3.<command> <words>`` does."""
     _autoload.install()
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # a config may name the user's modules
     before = sys.argv
     sys.argv = [f"rl_zoo3.{command}", *words]
     try:

@@ -28,6 +28,7 @@ from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.agents.statistics import load_statistics
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.log_file import LogFile
+from sb3_ext.runs.rewind import monitor_kwargs
 from sb3_ext.runs.run import Phase, Run
 from sb3_ext.runs.stop_signals import received_signal
 from sb3_ext.vec_env.choose import VecEnvChooser
@@ -38,6 +39,7 @@ from sb3_ext.zoo.environments import EnvironmentMaker
 from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
+from sb3_ext.zoo.resume import Resume, keep_counting, requested_section
 from sb3_ext.zoo.run_folder import claim_folder
 from sb3_ext.zoo.samplers import read_trial
 from sb3_ext.zoo.seams import replace_in_rl_zoo
@@ -75,6 +77,7 @@ class ExtExperimentManager(EnvironmentMaker):
         self._is_saved = False
         self._run = Run()
         self._log_file: LogFile | None = None
+        self._resume: Resume | None = None
         if self._is_ours and self.config == str(hyperparams_folder() / f"{self.algo}.yml"):
             self.config = str(hyperparams_file(self.algo))
 
@@ -107,6 +110,9 @@ class ExtExperimentManager(EnvironmentMaker):
         tell_progress(model.env, 0.0)
 
     def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        resumed = requested_section(self.custom_hyperparams)
+        if resumed is not None:
+            return dict(resumed), resumed
         if not self._is_ours:
             return super().read_hyperparameters()
         self.config = file_with_section(self.config, self.algo, self.env_name.gym_id, self._is_atari)
@@ -132,7 +138,8 @@ class ExtExperimentManager(EnvironmentMaker):
 
     def _maybe_normalize(self, env: VecEnv, eval_env: bool) -> VecEnv:
         # RL Zoo would continue a best model or a checkpoint with the statistics from the end of its training
-        if self.continue_training and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
+        is_continued = self.continue_training and self._resume is None
+        if is_continued and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
             say(f"Loading saved VecNormalize stats of {self.trained_agent}")
             return load_statistics(self.trained_agent, env, training=not eval_env)
         return super()._maybe_normalize(env, eval_env)
@@ -143,15 +150,22 @@ class ExtExperimentManager(EnvironmentMaker):
             # needs the folder above
             os.makedirs(self.log_path, exist_ok=True)
             return
-        if self._uses_options:
+        if self._resume is not None:
+            self.save_path = str(self._resume.folder)
+            self._resume.rewind()
+            self.monitor_kwargs = {**self.monitor_kwargs, **monitor_kwargs(self.save_path, self.n_envs)}
+        elif self._uses_options:
             self.save_path = claim_folder(self.save_path, self.log_path, self.env_name)
-            self.params_path = f"{self.save_path}/{self.env_name}"
             self._has_claimed = True
+        self.params_path = f"{self.save_path}/{self.env_name}"
         super().create_log_folder()
         if self._uses_options:
             self._log_file = LogFile(self.save_path)
 
     def _save_config(self, saved_hyperparams: dict[str, Any]) -> None:
+        if self._resume is not None:
+            self._resume.save_section(saved_hyperparams)
+            return
         if not self._is_ours:
             super()._save_config(saved_hyperparams)
             return
@@ -183,8 +197,11 @@ class ExtExperimentManager(EnvironmentMaker):
             make_env = partial(env_factory.env_factory, self)
             options = {name: getattr(self._options, name) for name in ("threshold", "axis", "stop_signals")}
             known = {"folder": self.save_path, "log_folder": self.log_folder, "algo": self.algo, "make_env": make_env}
-            parent = RunFacts.id_of(self.trained_agent) if self.continue_training else None
-            run = Run.prepare(model, parent=parent, log_file=self._log_file, **known, **options)
+            known["parent"] = RunFacts.id_of(self.trained_agent) if self.trained_agent else None
+            known["earlier"] = None if self._resume is None else self._resume.facts
+            run = Run.prepare(model, arguments=sys.argv[1:], log_file=self._log_file, **known, **options)
+            if self._resume is not None:
+                keep_counting(model, self._resume.state)
             # RL Zoo saves it after `learn`: by then, callbacks may have recorded videos and written a report
             run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         else:
@@ -231,7 +248,12 @@ class ExtExperimentManager(EnvironmentMaker):
         typed = typed_flags(self.args)
         if self.save_freq > 0:
             typed["save_freq"] = self.save_freq
+        section = dict(hyperparams)
         options, n_envs = read_ext(hyperparams.pop("ext", None), self._is_ours), int(hyperparams.get("n_envs", 1))
+        if options.resume is not None:
+            self._resume = Resume(options.resume, self.algo, self.env_name.gym_id, self.log_folder)
+            self._resume.compare(section)
+            self.trained_agent, self.continue_training = "", True
         self._options = options.in_timesteps(n_envs).overridden_by(typed)
         if options.axis == "vec_steps" and self.n_timesteps <= 0:
             hyperparams["n_timesteps"] = float(hyperparams["n_timesteps"]) * n_envs
@@ -256,6 +278,13 @@ class ExtExperimentManager(EnvironmentMaker):
             # RL Zoo takes only those of the command line, and would evaluate in another task than the file's
             self.eval_env_kwargs = self.env_kwargs
         return results
+
+    def _load_pretrained_agent(self, hyperparams: dict[str, Any], env: VecEnv) -> BaseAlgorithm:
+        if self._resume is None:
+            return super()._load_pretrained_agent(hyperparams, env)
+        settings = {"tensorboard_log": self.tensorboard_log, "verbose": self.verbose, "device": self.device}
+        total, self.n_timesteps = self.n_timesteps, self._resume.remaining(self.n_timesteps)
+        return self._resume.load(ALGOS[self.algo], hyperparams, env, total, **settings)
 
     def _set_threads(self, model: Any) -> None:
         asked = getattr(self.args, "num_threads", None) or -1

@@ -18,6 +18,7 @@ from sb3_ext.common.options import Items, Number, Options, Switch, read_options
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.vec_env.mixed import Members
 from sb3_ext.wrappers.curriculum.options import CurriculumOptions
+from sb3_ext.zoo.resume import ResumeField
 
 __all__ = ["ExtOptions", "read_ext"]
 
@@ -41,6 +42,7 @@ class ExtOptions(Options):
         process each), ``multicore`` (shared memory, a process a core), or ``auto``, which measures
     :param threads: torch's threads: ``auto`` measures; ``--num-threads`` overrides it
     :param stop_signals: signals that end a training as SIGTERM does, such as ``USR1`` before a Slurm job is ended
+    :param resume: a run to continue, in its folder: see :class:`~sb3_ext.zoo.resume.ResumeOptions`
     :param curriculum: stages that training goes through
     :param members: environments that are trained in at once
     :param evaluation: how the agent is evaluated; ``None``: by RL Zoo
@@ -58,6 +60,7 @@ class ExtOptions(Options):
     vec_env: Literal["auto", "dummy", "subproc", "multicore"] = "auto"
     threads: Annotated[int | str, PlainValidator(_check_threads)] = "auto"
     stop_signals: Items[Literal["USR1", "USR2", "XCPU"]] = ()
+    resume: ResumeField = None
     curriculum: CurriculumOptions | None = None
     members: Members = ()
     evaluation: Switch[EvaluationOptions] = None

@@ -61,14 +61,14 @@ class ScheduleSet(Mapping[str, Callable[[float], float]]):
     def follow(self, algorithm: Any, total_timesteps: int) -> None:
         """Set the parameters to their values at the algorithm's present progress."""
         self.read(algorithm)  # a callback may have set one
-        for name, schedule in self._running(algorithm):
+        for name, schedule in self.running(algorithm):
             if isinstance(schedule, Schedule):
                 schedule.bind(total_timesteps)
             if name in self._schedules:
                 self._set(algorithm, name, float(schedule(algorithm._current_progress_remaining)))
 
     def log(self, algorithm: Any) -> None:
-        for name, schedule in self._running(algorithm):
+        for name, schedule in self.running(algorithm):
             algorithm.logger.record(f"schedule/{name}", float(schedule(algorithm._current_progress_remaining)))
 
     def initial(self, algorithm: Any, name: str) -> Any:
@@ -83,7 +83,7 @@ class ScheduleSet(Mapping[str, Callable[[float], float]]):
         if name in ("gamma", "gae_lambda") and buffer is not None:
             setattr(buffer, name, value)
 
-    def _running(self, algorithm: Any) -> Iterator[tuple[str, Callable[[float], float]]]:
+    def running(self, algorithm: Any) -> Iterator[tuple[str, Callable[[float], float]]]:
         """Everything that changes during this training, SB3's schedules included."""
         yield from self._schedules.items()
         lr_schedule = {"learning_rate": getattr(algorithm, "lr_schedule", None)}

@@ -97,6 +97,11 @@ class Checkpoint:
         """An episode step by step, see ``sb3_ext.runs.play.episode_table``."""
         return self.folder / "checkpoints" / f"{self.name}.csv"
 
+    @property
+    def state(self) -> Path:
+        """What else an exact resume needs, see ``sb3_ext.runs.agents.bundle``."""
+        return self.folder / "checkpoints" / f"{self.name}.state"
+
     def video(self, step: int) -> Path:
         """:return: the video of the model as it was at a step"""
         kind = "checkpoint" if self.kind == "step" else self.kind
@@ -166,7 +171,8 @@ def prune(folder: Folder, keep: int) -> list[Checkpoint]:
     removed = ours[: max(len(ours) - keep, 0)]
     for checkpoint in removed:
         # The record first: without it, the rest counts as somebody else's
-        others = (checkpoint.table, checkpoint.video(checkpoint.step), checkpoint.model, checkpoint.statistics)
+        video = checkpoint.video(checkpoint.step)
+        others = (checkpoint.table, checkpoint.state, video, checkpoint.model, checkpoint.statistics)
         for file in (checkpoint.record, *others):
             file.unlink(missing_ok=True)
     return removed

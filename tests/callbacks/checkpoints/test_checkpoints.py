@@ -85,7 +85,7 @@ def test_checkpoints_are_there_every_n_steps_and_the_last_ones_stay(tmp_path, al
     assert all(th.equal(a, b) for a, b in zip(trained, loaded, strict=True))
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
         "last_model.json",
-        *(f"rl_model_{step}_steps.json" for step in (150, 200, 250)),
+        *(f"rl_model_{step}_steps.{kind}" for step in (150, 200, 250) for kind in ("json", "state")),
     ]
 
 
