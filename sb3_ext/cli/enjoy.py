@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sb3_ext.cli.named_runs import add_run_argument, read_run
+from sb3_ext.cli.run_argument import add_run
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.zoo.command_line import add_options, run_command, typed_words
@@ -35,7 +35,7 @@ _MODELS = ("load_best", "load_checkpoint", "load_last_checkpoint")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "sb3-ext enjoy RUN [options]"
-    add_run_argument(parser)
+    add_run(parser)
     parser.add_argument("--final", action="store_true", help="play the model of the end of training, not the best one")
     parser.add_argument("--record", action="store_true", help="write a video, and the scores as JSON; opens no window")
     parser.add_argument("-o", "--output", metavar="FILE", help="video to write (default: in the run folder's videos/)")
@@ -47,7 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    record = read_run(args)
+    from sb3_ext.runs.find_run import find_run
+    from sb3_ext.runs.record import read_record
+
+    record = read_record(find_run(args.run, args.log_folder))
     choice = _choose_model(record, args)
     # Only JSON goes to stdout
     with redirect_stdout(sys.stderr if args.json else sys.stdout):

@@ -2,7 +2,7 @@
 
 import argparse
 
-from sb3_ext.cli.named_runs import add_run_argument, read_runs
+from sb3_ext.cli.run_argument import add_run
 from sb3_ext.common.clean_text import say
 
 __all__ = ["EPILOG", "add_arguments", "run"]
@@ -21,7 +21,7 @@ Plain runs of RL Zoo work too.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run_argument(parser, many=True)
+    add_run(parser, nargs="+")
     parser.add_argument("-o", "--output", metavar="FILE", default="plot.png", help=".png or .svg (default: plot.png)")
     parser.add_argument(
         "--metric", help="metric to draw (default: eval/mean_reward, or rollout/ep_rew_mean without evaluations)"
@@ -38,11 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     # Importing matplotlib takes longer than the help
-    from sb3_ext.runs.record import SCORE
+    from sb3_ext.runs.find_run import find_run
+    from sb3_ext.runs.record import SCORE, read_record
     from sb3_ext.runs.report.compare import group_runs, is_evaluated
     from sb3_ext.runs.report.compare_plot import EVALUATION, draw_groups, save_figure
 
-    groups, notes = group_runs(read_runs(args), args.by)
+    groups, notes = group_runs([read_record(find_run(name, args.log_folder)) for name in args.run], args.by)
     metric = args.metric or (EVALUATION if is_evaluated(groups) else SCORE)
     path = save_figure(draw_groups(groups, metric, args.x), args.output)
     for note in notes:

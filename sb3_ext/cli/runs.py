@@ -12,6 +12,7 @@ from typing import Any
 from sb3_ext.cli.run_argument import add_log_folder
 from sb3_ext.common.clean_text import printable
 from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.find_run import find_run
 from sb3_ext.runs.registry import Registry
 
 __all__ = ["EPILOG", "add_arguments", "run"]
@@ -21,6 +22,8 @@ EPILOG = """examples:
   sb3-ext runs --env 'CartPole*' --sort score       the best first
   sb3-ext runs --state killed failed -n 0           all that did not end well
   sb3-ext runs -f elsewhere --json                  for programs
+  sb3-ext runs --compare --env CartPole-v1          score over seeds of each algorithm and hyperparameters
+  sb3-ext runs --compare logs/ppo/Acrobot-v1_* logs/ppo_ext/Acrobot-v1_*         the first is the baseline
   sb3-ext runs --rebuild                            reads all folders again, with the logs of runs without run.json
 
 The first column names a run for other commands, such as `sb3-ext show`; so does its id, or the start of it.
@@ -62,16 +65,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sort", choices=list(_SORTED_BY), default="started", help="order (default: newest first)")
     parser.add_argument("-n", type=int, default=30, help="number of runs to show; 0: all (default: 30)")
     parser.add_argument("--json", action="store_true", help="print a list of objects")
+    parser.add_argument(
+        "--compare", nargs="*", metavar="RUN", help="compare these runs, or all that the other options leave, by group"
+    )
     parser.add_argument("--rebuild", action="store_true", help="write runs.jsonl anew from the run folders")
 
 
 def run(args: argparse.Namespace) -> int:
     folder = Path(args.log_folder)
+    if args.compare:
+        return _compare([find_run(name, folder) for name in args.compare], args)
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}. For another log folder: sb3-ext runs -f FOLDER")
     registry = Registry(folder)
     entries = registry.rebuild() if args.rebuild else registry.entries()
     found = _sorted([entry for entry in entries if _matches(entry, args)], args.sort)
+    if args.compare is not None and found:
+        # The oldest is the baseline
+        return _compare([folder / entry["folder"] for entry in reversed(found)], args)
     shown = found[: args.n] if args.n > 0 else found
     if args.json:
         print(json.dumps([{**entry, "path": str(folder / entry["folder"])} for entry in shown], indent=2))
@@ -86,6 +97,12 @@ def run(args: argparse.Namespace) -> int:
     if unread and not args.rebuild:
         print(f"{unread} without run.json: `sb3-ext runs -f {folder} --rebuild` reads scores and steps from their logs")
     return 0
+
+
+def _compare(folders: list[Path], args: argparse.Namespace) -> int:
+    from sb3_ext.cli.compare import print_comparison
+
+    return print_comparison(folders, args.json)
 
 
 def _matches(entry: dict[str, Any], args: argparse.Namespace) -> bool:

@@ -5,7 +5,7 @@ of Okabe and Ito, which colour-blind people can tell apart; markers tell the cur
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from sb3_ext.metrics.curves import Series
 from sb3_ext.metrics.statistics import Estimate, estimate
@@ -53,9 +54,10 @@ def draw_groups(groups: Sequence[Group], metric: str = EVALUATION, x: str = "tim
         names = sorted({name for group in groups for run in group.runs for name in run.series})
         raise ValueError(f"No run has {metric}. They have: {', '.join(names) or 'no metrics at all'}.")
     has_ended = False
+    styles = {label: index for index, label in enumerate(dict.fromkeys(group.label for group in groups))}
     for index, env_id in enumerate(env_ids, 1):
         axes = figure.add_subplot(n_rows, n_columns, index)
-        has_ended |= _draw_panel(axes, [group for group in groups if group.env_id == env_id], metric, x)
+        has_ended |= _draw_panel(axes, [group for group in groups if group.env_id == env_id], styles, metric, x)
         axes.set_title(env_id, fontsize=11)
         axes.set_xlabel(AXES[x])
         if (index - 1) % n_columns == 0:
@@ -102,14 +104,15 @@ def _seconds(run: RunRecord, steps: np.ndarray) -> np.ndarray:
     return np.interp(steps, [0, *known_steps], [0.0, *seconds])
 
 
-def _draw_panel(axes: Axes, groups: Sequence[Group], metric: str, x: str) -> bool:
+def _draw_panel(axes: Axes, groups: Sequence[Group], styles: Mapping[str, int], metric: str, x: str) -> bool:
     """Returns whether a seed has ended before the others."""
     has_ended = False
-    for index, group in enumerate(groups):
+    for group in groups:
         curve = _over_seeds([curve_of(run, metric, x) for run in group.runs])
         if curve is None:
             continue
-        colour, marker = _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
+        place = styles[group.label] % len(_COLOURS)
+        colour, marker = _COLOURS[place], _MARKERS[place]
         together = curve.x <= curve.common_end
         # The point where they part belongs to both lines
         apart = ~together | (curve.x == curve.x[together].max())
@@ -131,7 +134,8 @@ def _draw_panel(axes: Axes, groups: Sequence[Group], metric: str, x: str) -> boo
         axes.axhline(value, linestyle="--", color=_GREY, linewidth=1.2, label=f"threshold {value:g}")
     axes.grid(alpha=0.25)
     axes.tick_params(labelsize=9)
-    axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=9, framealpha=0.0)
     return has_ended
 
@@ -159,7 +163,7 @@ def _in_grey(figure: Figure) -> None:
         for spine in axes.spines.values():
             spine.set_color(_GREY)
         legend = axes.get_legend()
-        texts += [axes.title, axes.xaxis.label, axes.yaxis.label, axes.xaxis.get_offset_text()]
+        texts += [axes.title, axes.xaxis.label, axes.yaxis.label]
         texts += [] if legend is None else legend.get_texts()
     for text in texts:
         text.set_color(_GREY)
