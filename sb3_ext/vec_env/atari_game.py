@@ -6,7 +6,7 @@ each game has its own ``AtariVectorEnv`` with one C++ thread, and the wrappers' 
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 import cv2
@@ -21,8 +21,14 @@ __all__ = ["AtariGame", "Frame", "Moves", "Transition", "screen_dims"]
 
 _NOOP, _FIRE, _AFTER_FIRE = 0, 1, 2
 _NEW_GAME = -1
+_LOGGED_NEW_GAME = 255
 # The C++ side cuts the last step short at its time limit and doesn't count no-ops, so the limit is enforced here
 _NO_LIMIT = 2**30
+#: ale-py can't save this emulator, so its actions since its last seed are repeated. After so many, the next game gets a
+#: new seed, which takes about as long as 200 actions
+_LONGEST_REPLAY = 10_000
+#: Attributes of a game between two steps
+_STATE = ("lives", "_score", "_is_over", "_life_lost", "_starts_anew", "_finished", "_seed", "_log")
 
 
 class Frame(NamedTuple):
@@ -80,6 +86,9 @@ class AtariGame:
         self._life_lost = False
         self._starts_anew = False
         self._finished: dict[str, float] | None = None
+        self._seed = 0
+        # Actions since the seed
+        self._log = bytearray()
         self._t_start = time.time()
         self._writer: ResultsWriter | None = None
         if monitor_file is not None:
@@ -90,6 +99,7 @@ class AtariGame:
         """Start an action in the emulator's thread."""
         self._starts_anew = action == _NEW_GAME
         if not self._starts_anew:
+            self._log.append(action)
             self._emulator.send(np.array([action]))
 
     def receive(self) -> Frame:
@@ -126,6 +136,25 @@ class AtariGame:
     def restart(self) -> None:
         """Replace the emulator, whatever it is doing. The new one needs a seed."""
         self._emulator = self._new_emulator()
+
+    def save(self) -> dict[str, Any]:
+        """The state between two steps."""
+        state = {name: getattr(self, name) for name in _STATE}
+        return {**state, "seconds": time.time() - self._t_start}
+
+    def replay(self, state: dict[str, Any]) -> Iterator[None]:
+        """Restore a state by repeating its actions; others can be repeated in the meantime."""
+        self._new_game(state["_seed"])
+        for action in state["_log"]:
+            if action == _LOGGED_NEW_GAME:
+                self._new_game()
+                continue
+            self.send(action)
+            yield
+            observations, *_ = self._emulator.recv()
+            self.screen = observations[0, 0]
+        vars(self).update((name, state[name]) for name in _STATE)
+        self._t_start = time.time() - state["seconds"]
 
     def close(self) -> None:
         if self._writer is not None:
@@ -170,7 +199,7 @@ class AtariGame:
             if not self._is_over:
                 return frame
         # After the end of a game any action starts a new one, in the emulator's thread
-        frame = yield _NOOP if frame.terminated else _NEW_GAME
+        frame = yield _NOOP if frame.terminated and len(self._log) < _LONGEST_REPLAY else _NEW_GAME
         self._begin(frame)
         return frame
 
@@ -184,6 +213,12 @@ class AtariGame:
         return frame
 
     def _new_game(self, seed: int | None = None) -> Frame:
+        if seed is None and len(self._log) >= _LONGEST_REPLAY:
+            seed = 1 + int(np.random.SeedSequence(self._seed).generate_state(1)[0]) % (2**31 - 1)
+        if seed is None:
+            self._log.append(_LOGGED_NEW_GAME)
+        else:
+            self._seed, self._log = seed, bytearray()
         observations, infos = self._emulator.reset(seed=None if seed is None else np.array([seed]))
         return Frame(self._image(observations), 0, False, _first(infos))
 

@@ -16,6 +16,7 @@ for bit from the same state, and a model trained on one plays on the other. What
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -210,6 +211,20 @@ class NativeAtariVecEnv(VecEnv):
         }
         is_wrapped = any(is_used and issubclass(wrapper, wrapper_class) for wrapper, is_used in wrappers.items())
         return [is_wrapped for _ in self._get_indices(indices)]
+
+    def save_env_state(self) -> dict[str, Any]:
+        """See :mod:`sb3_ext.vec_env.state`."""
+        if self._was_interrupted or self._awaited:
+            raise RuntimeError("it was interrupted in a step")
+        not_state = dict.fromkeys(("settings", "_n_parallel", "_moves", "_results"))
+        return {**not_state, "_games": [game.save() for game in self._games]}
+
+    def load_env_state(self, state: dict[str, Any]) -> None:
+        """Repeats up to some ten thousand actions of each game, which can take half a minute."""
+        replays = [game.replay(saved) for game, saved in zip(self._games, state["_games"], strict=True)]
+        # In turn, so that all emulators work at the same time
+        for _ in itertools.zip_longest(*replays):
+            pass
 
     def _attribute(self, index: int, name: str) -> Any:
         game = self._games[index]

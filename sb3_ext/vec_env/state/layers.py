@@ -72,11 +72,13 @@ def signature(layers: Sequence[_Layer]) -> list[str]:
 
 
 def _arguments(layer: _Layer) -> str:
-    arguments = vars(layer).get("_saved_kwargs")
-    spec = vars(layer).get("spec")
-    if arguments is None and isinstance(spec, EnvSpec):
-        arguments = {"id": spec.id, **{key: value for key, value in spec.kwargs.items() if key != "render_mode"}}
-    return "" if not arguments else re.sub(r" at 0x[0-9a-f]+", "", f" {arguments}")
+    # CartPoleVecEnv has a spec of its own, NativeAtariVecEnv has settings
+    names = ("_spec", "settings") if isinstance(layer, VecEnv) else ("_saved_kwargs", "spec")
+    arguments = next((value for name in names if (value := vars(layer).get(name))), None)
+    if isinstance(arguments, EnvSpec):
+        kwargs = {key: value for key, value in arguments.kwargs.items() if key != "render_mode"}
+        arguments = {"id": arguments.id, "max_episode_steps": arguments.max_episode_steps, **kwargs}
+    return "" if arguments is None else re.sub(r" at 0x[0-9a-f]+", "", f" {arguments}")
 
 
 def save_layers(layers: Sequence[_Layer], others: Sequence[_Layer] = ()) -> bytes:
@@ -85,8 +87,14 @@ def save_layers(layers: Sequence[_Layer], others: Sequence[_Layer] = ()) -> byte
     :param others: objects that are not saved, but may be referred to
     :raises CantSave: if an attribute can't be pickled and may be needed
     """
-    states = [_state_of(layer) for layer in layers]
     targets = [*layers, *others]
+    states = []
+    for layer in layers:
+        try:
+            states.append(_state_of(layer))
+        # The method save_env_state may raise anything
+        except Exception as error:
+            raise CantSave(f"{type(layer).__name__}.save_env_state() fails: {error}") from error
     try:
         return _dumps(targets, [tuple(state) for state in states])
     # Classes of the environment fail in several ways

@@ -109,13 +109,12 @@ def _save_base(base: VecEnv) -> list[bytes] | tuple[list[str], bytes]:
         return base.call_with_envs(save_env)
     if isinstance(base, SubprocVecEnv):
         _attach_hooks(base)
-        return base.env_method(_HOOKS, "save")
+        return _without_errors(base.env_method(_HOOKS, "save"))
     layers = find_layers(base)
     try:
         return signature(layers), save_layers(layers)
     except CantSave as error:
-        native = ". With `ext: {native: false}` it can" if type(base).__module__.startswith("sb3_ext.") else ""
-        raise CantSave(f"The state of {type(base).__name__} can't be saved: {error}{native}.") from error
+        raise CantSave(f"The state of {type(base).__name__} can't be saved: {error}.") from error
 
 
 def _restore_base(base: VecEnv, states: list[bytes] | tuple[list[str], bytes]) -> None:
@@ -137,14 +136,25 @@ def _restore_base(base: VecEnv, states: list[bytes] | tuple[list[str], bytes]) -
             elif isinstance(base, MulticoreVecEnv):
                 base.call_with_envs(_ACTIONS[action], state, indices=[index])
             else:
-                base.env_method(_HOOKS, action, state, indices=[index])
+                _without_errors(base.env_method(_HOOKS, action, state, indices=[index]))
 
 
 _ACTIONS: dict[str, Callable[..., Any]] = {"save": save_env, "check": check_env, "restore": restore_env}
 
 
 def _act(env: gym.Env, action: str, *args: Any) -> Any:
-    return _ACTIONS[action](env, *args)
+    try:
+        return _ACTIONS[action](env, *args)
+    # An exception would end SB3's process
+    except Exception as error:
+        return error
+
+
+def _without_errors(results: list[Any]) -> list[Any]:
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results
 
 
 class _AttachType(type):
