@@ -1,16 +1,16 @@
 """``sb3-ext bench ENV``: finds the number and kind of environments that train fastest on this machine."""
 
+from __future__ import annotations
+
 import argparse
 import itertools
-from typing import Any, NamedTuple
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.table import Table
 
-from sb3_ext.runs.speed import Speed, measure
-from sb3_ext.vec_env.cartpole import CartPoleVecEnv
-from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
-from sb3_ext.zoo.models import make_model
+    from sb3_ext.runs.speed import Speed
 
 __all__ = ["EPILOG", "add_arguments", "run"]
 
@@ -18,6 +18,7 @@ EPILOG = """examples:
   sb3-ext bench LunarLander-v3
   sb3-ext bench Pong-v5 --n-envs 8 16 32 --seconds 5
   sb3-ext bench CartPole-v1 --algo reinforce
+  sb3-ext bench CartPole-v1 --json                 for programs
 
 Each line of the table is a real training of a few seconds, with the hyperparameters that rl_zoo3.train would use. The
 product of n_envs and n_steps stays the same, so each update sees as many steps as in a training.
@@ -46,11 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kinds", nargs="+", choices=list(_KINDS), help="kinds of environments (default: those available)"
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="duration of each training (default: 2)")
+    parser.add_argument("--json", action="store_true", help="print JSON: all results, the fastest first")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.seconds <= 0 or min(args.n_envs) < 1:
         raise ValueError("--seconds and --n-envs must be positive.")
+    from rich.console import Console  # the help needs none of it
+
     # Only the table goes to stdout
     console, progress = Console(), Console(stderr=True, highlight=False)
     configured = _configured(args.algo, args.env)
@@ -67,6 +71,10 @@ def run(args: argparse.Namespace) -> int:
         progress.print("Interrupted. Results so far:")
     if not results:
         return 130
+    if args.json:
+        fastest = sorted(results, key=lambda result: -result.speed.steps_per_second)
+        print(json.dumps([_as_dict(result) for result in fastest], indent=2))
+        return 0
     console.print(_table(args.env, args.algo, results))
     best = max(results, key=lambda result: result.speed.steps_per_second)
     console.print(_advice(args, best, configured), markup=False, highlight=False)
@@ -82,6 +90,10 @@ class Configured(NamedTuple):
 
 
 def _configured(algo: str, env_id: str) -> Configured:
+    from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+    from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
+    from sb3_ext.zoo.models import make_model
+
     with make_model(algo, env_id, {}) as model:
         assert model.env is not None
         has_native = isinstance(model.env.unwrapped, (CartPoleVecEnv, NativeAtariVecEnv))
@@ -97,13 +109,25 @@ def _pairs(args: argparse.Namespace, configured: Configured) -> list[tuple[str, 
 
 
 def _measure(args: argparse.Namespace, kind: str, n_envs: int, configured: Configured) -> Result:
+    from sb3_ext.runs.speed import measure
+    from sb3_ext.zoo.models import make_model
+
     n_steps = max(2, configured.n_envs * configured.n_steps // n_envs)
     hyperparams = {"n_envs": n_envs, "n_steps": n_steps, "ext": _KINDS[kind]}
     with make_model(args.algo, args.env, hyperparams) as model:
         return Result(kind, n_envs, n_steps, measure(model, args.seconds))
 
 
+def _as_dict(result: Result) -> dict[str, Any]:
+    speed = result.speed
+    settings = {"kind": result.kind, "n_envs": result.n_envs, "n_steps": result.n_steps, "ext": _KINDS[result.kind]}
+    parts = {"env": speed.env, "inference": speed.inference, "update": speed.update}
+    return {**settings, "steps_per_second": speed.steps_per_second, "seconds_per_step": parts}
+
+
 def _table(env_id: str, algo: str, results: list[Result]) -> Table:
+    from rich.table import Table
+
     best = max(results, key=lambda result: result.speed.steps_per_second)
     table = Table(title=f"{env_id}, {algo}: microseconds per step, and steps per second of training")
     for column in ("environments", "n_envs", "n_steps", "env", "inference", "update", "steps/s"):

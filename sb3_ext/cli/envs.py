@@ -1,16 +1,20 @@
 """``sb3-ext envs``: lists environments, their spaces and the algorithms with hyperparameters for them."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sb3_ext.cli.env_catalogue import EnvEntry, import_packages, list_environments, search, tuned_algorithms
-from sb3_ext.cli.env_spaces import EnvSpaces, find_spaces
 from sb3_ext.common.names import check_choice
 from sb3_ext.zoo.registry import STOCK_EQUIVALENT
+
+if TYPE_CHECKING:
+    from sb3_ext.cli.env_catalogue import EnvEntry
+    from sb3_ext.cli.env_spaces import EnvSpaces
 
 __all__ = ["EPILOG", "add_arguments", "run"]
 
@@ -46,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    # The help needs no Gymnasium
+    from sb3_ext.cli.env_catalogue import import_packages, list_environments, search
+
     for problem in import_packages(args.gym_packages):
         print(f"sb3-ext: {problem}", file=sys.stderr)
     pattern, notes = " ".join(args.pattern), []
@@ -75,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _tuned_for(algo: str, entries: Sequence[EnvEntry], with_atari: bool) -> tuple[list[EnvEntry], int]:
     """Also counts the Atari ids left out: hundreds of them share one section and would hide the others."""
+    from sb3_ext.cli.env_catalogue import tuned_algorithms
+
     check_choice("--algo", algo, tuned_algorithms())
     # If our file has no section for an environment, RL Zoo's for the stock algorithm is used
     names = {algo, STOCK_EQUIVALENT.get(algo, algo)}
@@ -84,6 +93,8 @@ def _tuned_for(algo: str, entries: Sequence[EnvEntry], with_atari: bool) -> tupl
 
 
 def _find_spaces(entries: Sequence[EnvEntry], packages: Sequence[str]) -> dict[str, EnvSpaces]:
+    from sb3_ext.cli.env_spaces import find_spaces
+
     env_ids = [entry.env_id for entry in entries]
     found = {}
     for number, (env_id, spaces) in enumerate(zip(env_ids, find_spaces(env_ids, packages), strict=True), 1):

@@ -36,6 +36,7 @@ COMMANDS = {
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
     "bench": "find the number and kind of environments that train fastest on this machine",
+    "completion": "print a script that completes commands, options, runs and environments in your shell",
 }
 #: They run the user's code, whose errors are no mistakes in a command line
 _RUN_CODE = ("train", "resume", "enjoy")

@@ -4,7 +4,6 @@ import argparse
 
 from sb3_ext.cli.run_argument import add_run
 from sb3_ext.runs.find_run import find_run
-from sb3_ext.runs.report.report import make_report, write_report
 
 __all__ = ["EPILOG", "add_arguments", "run"]
 
@@ -28,6 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from sb3_ext.runs.report.report import make_report, write_report  # the help needs no NumPy
+
     for name in args.run:
         folder = find_run(name, args.log_folder)
         if args.prints:

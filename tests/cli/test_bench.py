@@ -1,5 +1,7 @@
 """``sb3-ext bench``."""
 
+import json
+
 import pytest
 
 from sb3_ext.cli import main
@@ -35,3 +37,9 @@ def test_help_teaches(capsys):
         main(["bench", "--help"])
     assert end.value.code == 0
     assert "sb3-ext bench LunarLander-v3" in capsys.readouterr().out
+
+
+def test_results_for_programs_are_sorted_by_speed(capsys):
+    assert main(["bench", "CartPole-v1", "--n-envs", "1", "8", "--kinds", "native", "--seconds", "0.2", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["steps_per_second"] > second["steps_per_second"] and first["ext"] == {"native": True}

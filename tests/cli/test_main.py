@@ -40,3 +40,18 @@ def test_the_help_imports_no_subcommand():
 def test_the_package_runs_as_a_module():
     result = subprocess.run([sys.executable, "-m", "sb3_ext", "--version"], capture_output=True, text=True, cwd=PROJECT)
     assert result.stdout.startswith("sb3-ext ")
+
+
+def test_a_mistake_is_short_and_debug_shows_where_it_was_found(capsys, tmp_path):
+    assert main(["report", str(tmp_path / "nosuch")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) <= 3
+    assert main(["report", str(tmp_path / "nosuch"), "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_subcommand_imports_nothing_slow(command):
+    code = f"import sys; from sb3_ext.cli import main\ntry: main(['{command}', '--help'])\nexcept SystemExit: pass\n"
+    code += "print({'torch', 'gymnasium', 'numpy', 'pydantic', 'rich', 'matplotlib'} & set(sys.modules))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT).stdout
+    assert printed.splitlines()[-1] == "set()"
