@@ -22,7 +22,7 @@ from sb3_ext.runs.alive import state_of
 from sb3_ext.runs.files import RUN_FILE, atomic_write
 from sb3_ext.runs.folders import find_folders
 
-__all__ = ["LOG_FOLDER", "REGISTRY_FILE", "Registry"]
+__all__ = ["LOG_FOLDER", "REGISTRY_FILE", "Registry", "read_facts"]
 
 #: RL Zoo's default
 LOG_FOLDER = "logs"
@@ -61,6 +61,11 @@ class Registry:
         # The folder of a run that has not ended may know more: the file could not always be written
         entries = [self._read_run(self.folder / e["folder"]) if e["state"] == "running" else e for e in entries]
         return [{**entry, "state": state_of(entry)} for entry in entries]
+
+    def entry(self, run: str | os.PathLike[str]) -> Entry:
+        """:return: what :meth:`rebuild` would write for a run, with its state now"""
+        entry = self._read_run(Path(run), _read_logs(Path(run)) or {})
+        return {**entry, "state": state_of(entry)}
 
     def update(self, run: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
         """
@@ -123,7 +128,7 @@ class Registry:
         """
         :param logged: what its logs say, for what ``run.json`` does not
         """
-        return self._entry(run, {**_read_names(run), **logged, **_read_facts(run)})
+        return self._entry(run, {**_read_names(run), **logged, **read_facts(run)})
 
     def _entry(self, run: Path, facts: Mapping[str, Any]) -> Entry:
         threshold = facts.get("threshold")
@@ -163,7 +168,7 @@ def _age(entry: Entry) -> tuple[float, int]:
     return -started, -int(number[:18]) if number.isdecimal() else 0
 
 
-def _read_facts(run: Path) -> dict[str, Any]:
+def read_facts(run: Path) -> dict[str, Any]:
     from sb3_ext.runs.plain_files import read_plain
 
     return read_plain(run / RUN_FILE, dict, []) or {}
@@ -179,7 +184,7 @@ def _read_names(run: Path) -> dict[str, Any]:
 
 def _read_logs(run: Path) -> dict[str, Any] | None:
     """What the logs say of a run without ``run.json``, such as one of a stock algorithm; ``None`` if it has one."""
-    if "id" in _read_facts(run):
+    if "id" in read_facts(run):
         return None
     from sb3_ext.runs.record import read_record
 

@@ -9,9 +9,11 @@ import pytest
 from sb3_ext.runs import report
 
 TORCH_FREE = [
+    "sb3_ext.cli.clean",
     "sb3_ext.cli.main",
     "sb3_ext.cli.report",
     "sb3_ext.cli.runs",
+    "sb3_ext.cli.show",
     "sb3_ext.common.clean_text",
     "sb3_ext.common.model_file",
     "sb3_ext.common.names",

@@ -35,6 +35,7 @@ __all__ = [
     "copy_checkpoint",
     "find_checkpoints",
     "find_videos",
+    "old_checkpoints",
     "prune",
     "prune_videos",
     "save_checkpoint",
@@ -107,6 +108,13 @@ class Checkpoint:
         kind = "checkpoint" if self.kind == "step" else self.kind
         return self.folder / "videos" / f"{kind}-step-{step}.mp4"
 
+    @property
+    def files(self) -> list[Path]:
+        """Of a checkpoint of a step. The record comes first: without it, the rest counts as somebody else's."""
+        more = sorted(self.folder.glob(f"checkpoints/{self.name}.*"))
+        found = [self.record, *more, self.video(self.step), self.model, self.statistics]
+        return [file for file in dict.fromkeys(found) if file.is_file()]
+
     def read_record(self) -> dict[str, Any]:
         """:return: what :func:`write_record` wrote"""
         return json.loads(self.record.read_text(encoding="utf-8"))
@@ -161,21 +169,20 @@ def find_checkpoints(folder: Folder) -> list[Checkpoint]:
 
 
 def prune(folder: Folder, keep: int) -> list[Checkpoint]:
-    """
-    Remove all but the latest ``keep`` checkpoints, with everything that belongs to them. The best model, the last model
-    and models without a record, which others saved, stay.
-    """
+    """Remove :func:`old_checkpoints`, with everything that belongs to them."""
+    removed = old_checkpoints(folder, keep)
+    for checkpoint in removed:
+        for file in checkpoint.files:
+            file.unlink(missing_ok=True)
+    return removed
+
+
+def old_checkpoints(folder: Folder, keep: int) -> list[Checkpoint]:
+    """All but the latest ``keep``, without the best model, the last model, and models that others saved."""
     ours = [found for found in find_checkpoints(folder) if found.kind == "step" and found.record.is_file()]
     # By time: a training that started again from 0 in the same folder has smaller numbers than those it replaces
     ours.sort(key=lambda checkpoint: (checkpoint.model.stat().st_mtime_ns, checkpoint.step))
-    removed = ours[: max(len(ours) - keep, 0)]
-    for checkpoint in removed:
-        # The record first: without it, the rest counts as somebody else's
-        video = checkpoint.video(checkpoint.step)
-        others = (checkpoint.table, checkpoint.state, video, checkpoint.model, checkpoint.statistics)
-        for file in (checkpoint.record, *others):
-            file.unlink(missing_ok=True)
-    return removed
+    return ours[: max(len(ours) - keep, 0)]
 
 
 class Video(NamedTuple):
