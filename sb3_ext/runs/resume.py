@@ -29,7 +29,7 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.agents.bundle import RESUME_FILE, Bundle
 from sb3_ext.runs.callback_states import collect_states, restore_states
 from sb3_ext.runs.rewind import log_positions
-from sb3_ext.vec_env.state import EnvStates, restore_envs, save_envs
+from sb3_ext.vec_env.state import EnvStates, restore_envs, restore_statistics, save_envs
 
 if TYPE_CHECKING:
     from sb3_ext.runs.run import Run
@@ -127,6 +127,7 @@ def _restore_envs(env: VecEnv, saved: EnvStates) -> str | None:
     try:
         restore_envs(env, saved)
     except ValueError as error:  # other environments than before, or another number of them
+        restore_statistics(env, saved)
         return str(error)
     return saved.problem
 

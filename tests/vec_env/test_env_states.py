@@ -19,7 +19,7 @@ from sb3_ext.vec_env import atari_game
 from sb3_ext.vec_env.cartpole import CartPoleVecEnv
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.vec_env.native_atari import make_native_atari_env
-from sb3_ext.vec_env.state import restore_envs, save_envs
+from sb3_ext.vec_env.state import restore_envs, restore_statistics, save_envs
 from sb3_ext.wrappers import (
     ActionNoise,
     CartPoleRandomization,
@@ -231,6 +231,24 @@ def test_a_state_of_other_environments_is_refused_and_nothing_changes(make_other
     np.testing.assert_equal(play(env, 50, seed=5), play(reference, 50, seed=5))
 
 
+def test_statistics_fit_another_number_of_environments():
+    original, restored = VecNormalize(make("CartPole-v1")), VecNormalize(make_vec_env("CartPole-v1", 2))
+    for env in (original, restored):
+        env.reset()
+    play(original, 50, seed=1)
+    restore_statistics(restored, save_envs(original))
+    np.testing.assert_equal(restored.obs_rms.var, original.obs_rms.var)
+    np.testing.assert_equal(restored.ret_rms.var, original.ret_rms.var)
+    play(restored, 5, seed=1)
+
+
+def test_statistics_of_other_observations_are_not_restored():
+    original, restored = VecNormalize(make("CartPole-v1")), VecNormalize(make("Acrobot-v1"))
+    original.reset()
+    restore_statistics(restored, save_envs(original))
+    assert restored.obs_rms.mean.shape == (6,)
+
+
 def test_an_object_that_cant_be_pickled_is_named():
     env = make(SimulatorEnv)
     env.reset()
@@ -332,3 +350,10 @@ def test_environments_continue_in_another_process():
         env.reset()
         restore_envs(env, states)
         np.testing.assert_equal(play(env, 100, seed=3), expected)
+
+
+def test_environments_that_have_died_are_a_problem():
+    env = make("CartPole-v1", vec_env_cls=MULTICORE)
+    env.reset()
+    env.close()
+    assert "they don't answer" in save_envs(env).problem

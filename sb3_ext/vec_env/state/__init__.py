@@ -4,6 +4,6 @@
 copy the environments: the new process makes the same ones, and gets their state.
 """
 
-from sb3_ext.vec_env.state.vec_envs import EnvStates, restore_envs, save_envs
+from sb3_ext.vec_env.state.vec_envs import EnvStates, restore_envs, restore_statistics, save_envs
 
-__all__ = ["EnvStates", "restore_envs", "save_envs"]
+__all__ = ["EnvStates", "restore_envs", "restore_statistics", "save_envs"]

@@ -24,13 +24,15 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from sb3_ext.common.options import Options
 from sb3_ext.vec_env.state.ale import restore_ale, save_ale
 
-__all__ = ["CantSave", "find_layers", "load_layers", "save_layers", "signature"]
+__all__ = ["HOOK", "CantSave", "find_layers", "load_layers", "save_layers", "signature"]
 
 _Layer = gym.Env | gym.vector.VectorEnv | VecEnv
 _LAYERS = (gym.Env, gym.vector.VectorEnv, VecEnv)
+#: The attribute with which ``SubprocVecEnv`` reaches these functions
+HOOK = "_sb3_ext_state"
 #: Attributes that only describe the object
 _NOT_STATE = frozenset(
-    {"metadata", "_metadata", "render_mode", "class_attributes"}
+    {"metadata", "_metadata", "render_mode", "class_attributes", HOOK}
     | {"_cached_spec", "_saved_kwargs", "_ezpickle_args", "_ezpickle_kwargs"}
 )
 #: Lists of all episodes, which grow without end
@@ -107,9 +109,14 @@ def load_layers(layers: Sequence[_Layer], data: bytes, others: Sequence[_Layer] 
     Read the state without changing anything.
 
     :return: a function that changes the layers
+    :raises ValueError: if it can't be read
     """
     unpickler = _Unpickler(io.BytesIO(data), [*layers, *others])
-    states = [_State(*state) for state in unpickler.load()]
+    try:
+        states = [_State(*state) for state in unpickler.load()]
+    # Classes of the environment may have changed since
+    except Exception as error:
+        raise ValueError(f"The saved state of {type(layers[0]).__name__} can't be read: {error!r}.") from error
 
     def apply() -> None:
         for layer, state in zip(layers, states, strict=True):

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
-from sb3_ext.vec_env.state.layers import CantSave, find_layers, load_layers, save_layers, signature
+from sb3_ext.vec_env.state.layers import HOOK, CantSave, find_layers, load_layers, save_layers, signature
 from sb3_ext.vec_env.state.one_env import check_env, check_signature, restore_env, save_env
 
-__all__ = ["EnvStates", "restore_envs", "save_envs"]
+__all__ = ["EnvStates", "restore_envs", "restore_statistics", "save_envs"]
 
 #: Attributes of every vectorised environment
 _COMMON = ("reset_infos", "_seeds", "_options")
-_HOOKS = "_sb3_ext_state"
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,8 @@ class _Saved:
     #: the vectorised environment, with its signature; or ``None`` if there is a problem
     base: list[bytes] | tuple[list[str], bytes] | None
     common: dict[str, Any]
+    #: Of each ``VecNormalize``: means and variances of observations and returns
+    statistics: list[dict[str, Any]]
 
 
 def save_envs(env: VecEnv) -> EnvStates:
@@ -57,7 +58,9 @@ def save_envs(env: VecEnv) -> EnvStates:
             common = {name: getattr(base, name) for name in _COMMON}
         except CantSave as error:
             problem = f"{error}"
-        saved = _Saved(env.num_envs, _spaces(env), wrapper_states, states, common)
+        except (RuntimeError, EOFError, OSError) as error:
+            problem = f"The state of the environments can't be saved, since they don't answer: {error}"
+        saved = _Saved(env.num_envs, _spaces(env), wrapper_states, states, common, _statistics(wrappers))
         return EnvStates(pickle.dumps(saved, pickle.HIGHEST_PROTOCOL), problem)
     except CantSave as error:
         return EnvStates(None, f"The state of a wrapper can't be saved: {error}.")
@@ -90,6 +93,30 @@ def restore_envs(env: VecEnv, states: EnvStates) -> None:
     apply()
 
 
+def restore_statistics(env: VecEnv, states: EnvStates) -> None:
+    """Restore only the statistics of ``VecNormalize``, as far as observations have the same shape: for other wrappers
+    or another number of environments."""
+    if states.data is None:
+        return
+    saved: _Saved = pickle.loads(states.data)
+    normalizers = [wrapper for wrapper in _split(env)[0] if isinstance(wrapper, VecNormalize)]
+    for normalizer, statistics in zip(normalizers, saved.statistics, strict=False):
+        for name, value in statistics.items():
+            if _shapes(value) == _shapes(getattr(normalizer, name, None)):
+                setattr(normalizer, name, value)
+
+
+def _statistics(wrappers: list[VecEnv]) -> list[dict[str, Any]]:
+    normalizers = [wrapper for wrapper in wrappers if isinstance(wrapper, VecNormalize)]
+    return [{name: vars(each)[name] for name in ("obs_rms", "ret_rms") if name in vars(each)} for each in normalizers]
+
+
+def _shapes(statistics: Any) -> Any:
+    if isinstance(statistics, dict):
+        return {key: _shapes(part) for key, part in statistics.items()}
+    return None if statistics is None else statistics.mean.shape
+
+
 def _split(env: VecEnv) -> tuple[list[VecEnv], VecEnv]:
     wrappers: list[VecEnv] = []
     while isinstance(env, VecEnvWrapper):
@@ -108,8 +135,8 @@ def _save_base(base: VecEnv) -> list[bytes] | tuple[list[str], bytes]:
     if isinstance(base, MulticoreVecEnv):
         return base.call_with_envs(save_env)
     if isinstance(base, SubprocVecEnv):
-        _attach_hooks(base)
-        return _without_errors(base.env_method(_HOOKS, "save"))
+        _attach_hook(base)
+        return _without_errors(base.env_method(HOOK, "save"))
     layers = find_layers(base)
     try:
         return signature(layers), save_layers(layers)
@@ -128,7 +155,7 @@ def _restore_base(base: VecEnv, states: list[bytes] | tuple[list[str], bytes]) -
         load_layers(layers, states[1])()
         return
     if isinstance(base, SubprocVecEnv):
-        _attach_hooks(base)
+        _attach_hook(base)
     for action in ("check", "restore"):
         for index, state in enumerate(states):
             if isinstance(base, DummyVecEnv):
@@ -136,7 +163,7 @@ def _restore_base(base: VecEnv, states: list[bytes] | tuple[list[str], bytes]) -
             elif isinstance(base, MulticoreVecEnv):
                 base.call_with_envs(_ACTIONS[action], state, indices=[index])
             else:
-                _without_errors(base.env_method(_HOOKS, action, state, indices=[index]))
+                _without_errors(base.env_method(HOOK, action, state, indices=[index]))
 
 
 _ACTIONS: dict[str, Callable[..., Any]] = {"save": save_env, "check": check_env, "restore": restore_env}
@@ -159,7 +186,7 @@ def _without_errors(results: list[Any]) -> list[Any]:
 
 class _AttachType(type):
     def __instancecheck__(cls, env: Any) -> bool:
-        setattr(env, _HOOKS, functools.partial(_act, env))
+        setattr(env, HOOK, functools.partial(_act, env))
         return True
 
 
@@ -170,6 +197,6 @@ class _Attach(gym.Wrapper, metaclass=_AttachType):
     """
 
 
-def _attach_hooks(base: SubprocVecEnv) -> None:
+def _attach_hook(base: SubprocVecEnv) -> None:
     if not all(base.env_is_wrapped(_Attach)):
         raise CantSave("The state of an environment without wrappers can't be saved in SubprocVecEnv: use DummyVecEnv.")
