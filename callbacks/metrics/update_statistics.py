@@ -43,6 +43,8 @@ def gradient_norms(model: BaseAlgorithm, values: Mapping[str, Any]) -> dict[str,
     """
     if "train/n_updates" not in values or "train/grad_norm_actor" in values:
         return {}
+    if all(parameter.grad is None for parameter in model.policy.parameters()):
+        return {}  # the update was in another process, before a resume
     policy = model.policy
     if isinstance(model, OnPolicyAlgorithm):
         actor, critic = (_norm(part) for part in split_parameters(policy))

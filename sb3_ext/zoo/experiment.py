@@ -112,7 +112,10 @@ class ExtExperimentManager(EnvironmentMaker):
     def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
         resumed = requested_section(self.custom_hyperparams)
         if resumed is not None:
-            return dict(resumed), resumed
+            hyperparams = dict(resumed)
+            if self._is_ours:
+                check_section(hyperparams, ALGOS[self.algo], f"The section of {self.env_name.gym_id} and -params")
+            return hyperparams, resumed
         if not self._is_ours:
             return super().read_hyperparameters()
         self.config = file_with_section(self.config, self.algo, self.env_name.gym_id, self._is_atari)
@@ -274,6 +277,9 @@ class ExtExperimentManager(EnvironmentMaker):
             hyperparams["callback"] = [*(callbacks if isinstance(callbacks, list) else [callbacks]), *ours]
         self._env_config = {key: hyperparams.get(key) for key in ("env_wrapper", "vec_env_wrapper", "normalize")}
         results = super()._preprocess_hyperparams(hyperparams)
+        if self._resume is not None:
+            # Before anything in the run's folder changes
+            self._total, self.n_timesteps = self.n_timesteps, self._resume.remaining(self.n_timesteps)
         if self._uses_options and self._eval_env_kwargs_args is None:
             # RL Zoo takes only those of the command line, and would evaluate in another task than the file's
             self.eval_env_kwargs = self.env_kwargs
@@ -283,8 +289,7 @@ class ExtExperimentManager(EnvironmentMaker):
         if self._resume is None:
             return super()._load_pretrained_agent(hyperparams, env)
         settings = {"tensorboard_log": self.tensorboard_log, "verbose": self.verbose, "device": self.device}
-        total, self.n_timesteps = self.n_timesteps, self._resume.remaining(self.n_timesteps)
-        return self._resume.load(ALGOS[self.algo], hyperparams, env, total, **settings)
+        return self._resume.load(ALGOS[self.algo], hyperparams, env, self._total, **settings)
 
     def _set_threads(self, model: Any) -> None:
         asked = getattr(self.args, "num_threads", None) or -1

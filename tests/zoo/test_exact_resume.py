@@ -83,7 +83,7 @@ def write_section(path, env_id, section, **ext):
     path.write_text(yaml.safe_dump({env_id: section}))
 
 
-def train_and_kill(tmp_path, name, total=512, kill_at=300):
+def train_and_kill(tmp_path, name, total=320, kill_at=170):
     """:return: the folder of a training, and a copy of what it was in the middle"""
     algo, env_id, section = CASES[name]
     folder, copied = tmp_path / "logs" / algo / f"{env_id}_1", tmp_path / "logs" / "killed"
@@ -121,6 +121,8 @@ def assert_same_rows(straight, resumed):
     timed = [
         name for name in one if name.startswith(("time/", "policy/")) or name in ("eval/time", "rollout/env_diversity")
     ]
-    assert one["time/total_timesteps"].equals(other["time/total_timesteps"])
-    assert one["time/iterations"].equals(other["time/iterations"])
+    for name in {"time/total_timesteps", "time/iterations"} & set(one):
+        assert one[name].equals(other[name])
+    if "train/grad_norm_clipped" in one:  # of stock algorithms: read from gradients, which are not saved
+        timed += [name for name in one if name.startswith("train/grad_norm_clipped")]
     pd.testing.assert_frame_equal(one.drop(columns=timed), other[list(one)].drop(columns=timed), check_exact=True)
