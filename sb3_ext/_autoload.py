@@ -11,7 +11,7 @@ _BEFORE = frozenset(
     {"rl_zoo3.benchmark", "rl_zoo3.load_from_hub", "rl_zoo3.push_to_hub", "rl_zoo3.record_training"},
 )
 _AFTER = frozenset(
-    {"rl_zoo3.exp_manager", "rl_zoo3.hyperparams_opt", "rl_zoo3.import_envs", "rl_zoo3.utils"},
+    {"rl_zoo3.exp_manager", "rl_zoo3.hyperparams_opt", "rl_zoo3.import_envs", "rl_zoo3.train", "rl_zoo3.utils"},
 )
 
 
@@ -49,6 +49,11 @@ class _Loader:
 
     def __getattr__(self, name):  # type: ignore[no-untyped-def]
         return getattr(self._loader, name)
+
+    def get_code(self, name):  # type: ignore[no-untyped-def]
+        # `python -m` executes the code itself
+        self._spec.loader = self._loader
+        return self._loader.get_code(name)
 
     def exec_module(self, module):  # type: ignore[no-untyped-def]
         self._spec.loader = self._loader

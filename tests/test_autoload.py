@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from conftest import PROJECT
 
-SEAMS = ("exp_manager", "hyperparams_opt", "import_envs", "utils")
+SEAMS = ("exp_manager", "hyperparams_opt", "import_envs", "train", "utils")
 
 
 @pytest.fixture

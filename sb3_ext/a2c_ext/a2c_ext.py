@@ -1,6 +1,6 @@
 """A2CExt: SB3's A2C with schedules and the fast path; the update is SB3's own."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch as th
 from stable_baselines3 import A2C
@@ -59,7 +59,7 @@ class A2CExt(ExtAlgorithm, A2C):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
         *,
-        fast: bool | str = True,
+        fast: bool | Literal["alone"] = True,
     ) -> None:
         self.fast = fast
         super().__init__(**arguments_of(A2C.__init__, locals()))

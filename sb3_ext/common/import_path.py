@@ -1,17 +1,35 @@
 """A class by its import path, for options that may name one of the user's."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from sb3_ext.common.names import nearest
 
-__all__ = ["import_class"]
+__all__ = ["import_class", "import_object"]
 
 
 def import_class(option: str, path: str, kind: type) -> Any:
     """
     :param path: module and class, such as ``my_package.MyCNN``
     :param kind: the class that it must be a subclass of
+    """
+
+    def is_kind(found: Any) -> bool:
+        return isinstance(found, type) and issubclass(found, kind)
+
+    found = import_object(option, path, is_kind, f"subclass of {kind.__name__}")
+    if not is_kind(found):
+        name = f"{kind.__module__}.{kind.__name__}"
+        raise ValueError(f"{option}: {path!r} can't be used: it must be a subclass of {name}, and is {found!r}.")
+    return found
+
+
+def import_object(option: str, path: str, is_kind: Callable[[Any], bool], kind: str) -> Any:
+    """
+    :param path: module and name, such as ``my_package.MyWrapper``
+    :param is_kind: tells objects that may have been meant
+    :param kind: what these are called
     """
     module_name, _, name = path.rpartition(".")
     given = f"{option}: {path!r} can't be used:"
@@ -26,14 +44,7 @@ def import_class(option: str, path: str, kind: type) -> Any:
     except Exception as error:
         raise ValueError(f"{given} importing {module_name!r} raised {error!r}.") from error
     if not hasattr(module, name):
-        of_kind = [key for key, value in vars(module).items() if _is_kind(value, kind)]
-        hint = nearest(name, of_kind) if of_kind else f"it has no subclass of {kind.__name__} at all."
+        of_kind = [key for key, value in vars(module).items() if is_kind(value)]
+        hint = nearest(name, of_kind) if of_kind else f"it has no {kind} at all."
         raise ValueError(f"{given} {module_name!r} has no {name!r}: {hint}")
-    found = getattr(module, name)
-    if not _is_kind(found, kind):
-        raise ValueError(f"{given} it must be a subclass of {kind.__module__}.{kind.__name__}, and is {found!r}.")
-    return found
-
-
-def _is_kind(found: Any, kind: type) -> bool:
-    return isinstance(found, type) and issubclass(found, kind)
+    return getattr(module, name)

@@ -70,7 +70,7 @@ def check_saved_by(algorithm: str, parameters: Collection[str], model: ModelPath
     :param parameters: the parameters of the algorithm's constructor
     """
     saved = read_model_file(model).names
-    for mark, owner in _MARKS.items():
+    for mark, owner in sorted(_MARKS.items(), key=lambda item: item[0] not in saved):
         if (mark in saved) != (mark in parameters):
             was, has = ("was", "has") if mark in saved else ("was not", "has no")
             raise ValueError(f"{model} {was} saved by {owner} (it {has} {mark!r}): {algorithm} can't load it.")

@@ -25,6 +25,7 @@ __all__ = [
     "Strings",
     "Switch",
     "Text",
+    "find_problems",
     "read_keywords",
     "read_options",
     "read_switch",
@@ -93,6 +94,15 @@ def read_options(cls: type[O], raw: Any, where: str) -> O:
     lines = [_describe(cls, problem, where) for problem in problems]
     only_names = all(problem["type"] in ("extra_forbidden", "missing") for problem in problems)
     raise (TypeError if only_names else ValueError)("\n".join(lines))
+
+
+def find_problems(cls: type[Options], raw: Any, where: str) -> list[tuple[tuple[int | str, ...], str]]:
+    """Each problem that :func:`read_options` would raise: its path below ``where``, and its line of the error."""
+    try:
+        cls.model_validate({} if raw is None else raw)
+        return []
+    except ValidationError as error:
+        return [(problem["loc"], _describe(cls, problem, where)) for problem in error.errors(include_url=False)]
 
 
 def read_switch(cls: type[O], raw: Any, where: str) -> O | None:

@@ -1,6 +1,6 @@
 """PPOExt: SB3's PPO with extras that are off by default."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch as th
@@ -109,14 +109,14 @@ class PPOExt(PPOUpdate, PPO):
         _init_setup_model: bool = True,
         *,
         kl_stop_factor: float = 1.5,
-        kl_stop_scope: str = "minibatch",
+        kl_stop_scope: Literal["minibatch", "epoch"] = "minibatch",
         kl_rollback: bool = False,
         kl_adaptive_lr: float | None = None,
         kl_adaptive_lr_bounds: tuple[float, float] = (1e-5, 1e-2),
-        reset_optimizer: str = "never",
-        value_loss: str = "mse",
+        reset_optimizer: Literal["never", "lr_jump"] = "never",
+        value_loss: Literal["mse", "huber"] = "mse",
         normalize_values: bool = False,
-        fast: bool | str = True,
+        fast: bool | Literal["alone"] = True,
     ) -> None:
         self.kl_stop_factor = kl_stop_factor
         self.kl_stop_scope = kl_stop_scope

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch as th
 from sb3_contrib import MaskablePPO, RecurrentPPO
@@ -60,12 +60,12 @@ class RecurrentPPOExt(PPOUpdate, RecurrentPPO):
         _init_setup_model: bool = True,
         *,
         kl_stop_factor: float = 1.5,
-        kl_stop_scope: str = "minibatch",
+        kl_stop_scope: Literal["minibatch", "epoch"] = "minibatch",
         kl_rollback: bool = False,
         kl_adaptive_lr: float | None = None,
         kl_adaptive_lr_bounds: tuple[float, float] = (1e-5, 1e-2),
-        reset_optimizer: str = "never",
-        value_loss: str = "mse",
+        reset_optimizer: Literal["never", "lr_jump"] = "never",
+        value_loss: Literal["mse", "huber"] = "mse",
         normalize_values: bool = False,
     ) -> None:
         self.kl_stop_factor = kl_stop_factor
@@ -131,12 +131,12 @@ class MaskablePPOExt(PPOUpdate, MaskablePPO):
         _init_setup_model: bool = True,
         *,
         kl_stop_factor: float = 1.5,
-        kl_stop_scope: str = "minibatch",
+        kl_stop_scope: Literal["minibatch", "epoch"] = "minibatch",
         kl_rollback: bool = False,
         kl_adaptive_lr: float | None = None,
         kl_adaptive_lr_bounds: tuple[float, float] = (1e-5, 1e-2),
-        reset_optimizer: str = "never",
-        value_loss: str = "mse",
+        reset_optimizer: Literal["never", "lr_jump"] = "never",
+        value_loss: Literal["mse", "huber"] = "mse",
         normalize_values: bool = False,
     ) -> None:
         self.kl_stop_factor = kl_stop_factor

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch as th
@@ -93,8 +93,8 @@ class REINFORCE(ExtAlgorithm):
         n_steps: int = 1024,
         batch_size: int | None = None,
         gamma: float = 0.99,
-        baseline: str = "value",
-        normalize_returns: str = "rollout",
+        baseline: Literal["none", "mean", "value"] | None = "value",
+        normalize_returns: Literal["off", "batch", "rollout", False] | None = "rollout",
         ent_coef: float = 0.0,
         vf_coef: float = 0.5,
         max_grad_norm: float = 0.5,
@@ -111,7 +111,7 @@ class REINFORCE(ExtAlgorithm):
         verbose: int = 0,
         seed: int | None = None,
         device: th.device | str = "auto",
-        fast: bool | str = True,
+        fast: bool | Literal["alone"] = True,
         _init_setup_model: bool = True,
     ) -> None:
         self.fast = fast

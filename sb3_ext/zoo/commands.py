@@ -10,10 +10,10 @@ from typing import Any
 
 from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.common.names import nearest
-from sb3_ext.common.usage_error import UsageError
+from sb3_ext.common.usage_error import UsageError, wants_traceback
 from sb3_ext.zoo.registry import ALGORITHMS
 
-__all__ = ["patch_child_commands", "patch_excepthook", "suggest_algorithm"]
+__all__ = ["algo_flag", "patch_child_commands", "patch_excepthook", "show_mistakes", "suggest_algorithm"]
 
 
 def patch_child_commands() -> None:
@@ -53,7 +53,9 @@ def suggest_algorithm(argv: Sequence[str]) -> None:
     from rl_zoo3.utils import ALGOS
 
     given = _algo_of_command(argv)
-    if given is not None and given not in ALGOS:
+    if (
+        given is not None and given not in ALGOS and not {"rl_zoo3.train", "train"} & set(argv)
+    ):  # its parser says so itself
         # At exit, below the usage that RL Zoo prints
         atexit.register(print, f"There is no algorithm {given!r}: {nearest(given, ALGOS)}", file=sys.stderr)
 
@@ -63,8 +65,14 @@ def patch_excepthook(argv: Sequence[str]) -> None:
     RL Zoo's commands answer a missing file, run or W&B login with a traceback. With our algorithms they end with a
     message and exit code 2.
     """
+    if _algo_of_command(argv) in ALGORITHMS:
+        show_mistakes()
+
+
+def show_mistakes() -> None:
+    """Show a mistake of the user without a traceback, unless SB3_EXT_DEBUG is set."""
     show_traceback = sys.excepthook
-    if _algo_of_command(argv) not in ALGORITHMS or hasattr(show_traceback, "__wrapped__"):
+    if hasattr(show_traceback, "__wrapped__"):
         return
 
     @functools.wraps(show_traceback)
@@ -76,7 +84,10 @@ def patch_excepthook(argv: Sequence[str]) -> None:
         elif not isinstance(error, UsageError):
             show_traceback(kind, error, traceback)
             return
-        print(printable(mask_passwords(text)), file=sys.stderr)
+        if wants_traceback():
+            show_traceback(kind, error, traceback)
+        else:
+            print(printable(mask_passwords(text)), file=sys.stderr)
         raise SystemExit(2)
 
     sys.excepthook = show
@@ -84,8 +95,12 @@ def patch_excepthook(argv: Sequence[str]) -> None:
 
 def _algo_of_command(argv: Sequence[str]) -> str | None:
     """``--algo``, if this is one of RL Zoo's commands."""
-    if not any(arg.startswith("rl_zoo3.") or Path(arg).name == "rl_zoo3" for arg in argv):
-        return None
+    is_zoo = any(arg.startswith("rl_zoo3.") or Path(arg).name == "rl_zoo3" for arg in argv)
+    return algo_flag(argv) if is_zoo else None
+
+
+def algo_flag(argv: Sequence[str]) -> str | None:
+    """``--algo`` of a command line."""
     for arg, following in zip(argv, [*argv[1:], None], strict=True):
         if arg == "--algo":
             return following

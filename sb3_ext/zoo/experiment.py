@@ -21,11 +21,10 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line, say
-from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
-from sb3_ext.runs.agents.statistics import load_statistics
+from sb3_ext.runs.agents.statistics import load_statistics, statistics_path
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.log_file import LogFile
 from sb3_ext.runs.rewind import monitor_kwargs
@@ -35,15 +34,15 @@ from sb3_ext.vec_env.choose import VecEnvChooser
 from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import build_callbacks, masked
+from sb3_ext.zoo.config.mistakes import check_masks, raise_if_mistake
 from sb3_ext.zoo.environments import EnvironmentMaker
+from sb3_ext.zoo.hyperparameters import HyperparameterReader
 from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
-from sb3_ext.zoo.resume import Resume, keep_counting, requested_section
+from sb3_ext.zoo.resume import Resume, keep_counting
 from sb3_ext.zoo.run_folder import claim_folder
-from sb3_ext.zoo.samplers import read_trial
 from sb3_ext.zoo.seams import replace_in_rl_zoo
-from sb3_ext.zoo.sections import check_section, file_with_section, files_in_utf8
 from sb3_ext.zoo.train_flags import typed_flags
 from sb3_ext.zoo.upstream import hyperparams_folder
 
@@ -68,7 +67,7 @@ def _exit_quickly() -> None:
     atexit.register(freeze)
 
 
-class ExtExperimentManager(EnvironmentMaker):
+class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
     """Takes the same arguments as RL Zoo's class."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -86,15 +85,18 @@ class ExtExperimentManager(EnvironmentMaker):
         try:
             results = super().setup_experiment()
             if results is not None and self._is_ours:
+                check_masks(self.algo, results[0])
                 self._link_envs(results[0])
             if results is not None and self._uses_options:
                 self._set_threads(results[0])
             return results
         # Ctrl-C too
-        except BaseException:
+        except BaseException as error:
             if self._log_file is not None:
                 self._log_file.close()
             self._remove_folder()
+            if isinstance(error, Exception) and self._section is not None:
+                raise_if_mistake(error, self._section.where())
             raise
 
     def _remove_folder(self) -> None:
@@ -109,42 +111,17 @@ class ExtExperimentManager(EnvironmentMaker):
             link_to_training(env, getattr(model, "gamma", None))
         tell_progress(model.env, 0.0)
 
-    def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        resumed = requested_section(self.custom_hyperparams)
-        if resumed is not None:
-            hyperparams = dict(resumed)
-            if self._is_ours:
-                check_section(hyperparams, ALGOS[self.algo], f"The section of {self.env_name.gym_id} and -params")
-            return hyperparams, resumed
-        if not self._is_ours:
-            return super().read_hyperparameters()
-        self.config = file_with_section(self.config, self.algo, self.env_name.gym_id, self._is_atari)
-        self._load_trial_zero()
-        with files_in_utf8():
-            hyperparams, saved_hyperparams = super().read_hyperparameters()
-        if self.n_timesteps > 0:
-            hyperparams.setdefault("n_timesteps", self.n_timesteps)
-        check_section(hyperparams, ALGOS[self.algo], f"{self.config}: the section for {self.env_name.gym_id}")
-        return hyperparams, saved_hyperparams
-
-    def _preprocess_schedules(self, hyperparams: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        # Our algorithms read schedules themselves, more kinds of them and for more parameters
-        return hyperparams if self._is_ours else super()._preprocess_schedules(hyperparams)
-
-    def _preprocess_normalization(self, hyperparams: dict[str, Any]) -> dict[str, Any]:
-        hyperparams = super()._preprocess_normalization(hyperparams)
-        if self._is_ours and "gamma" in self.normalize_kwargs:
-            # VecNormalize takes one number: the discount at the start of training
-            gamma = parse_schedule("gamma", self.normalize_kwargs["gamma"])
-            self.normalize_kwargs["gamma"] = gamma(1.0)
-        return hyperparams
-
     def _maybe_normalize(self, env: VecEnv, eval_env: bool) -> VecEnv:
         # RL Zoo would continue a best model or a checkpoint with the statistics from the end of its training
         is_continued = self.continue_training and self._resume is None
         if is_continued and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
             say(f"Loading saved VecNormalize stats of {self.trained_agent}")
             return load_statistics(self.trained_agent, env, training=not eval_env)
+        if self._is_ours and is_continued and self.normalize:
+            statistics = os.path.join(os.path.dirname(self.trained_agent), self.env_name, "vecnormalize.pkl")
+            if not os.path.exists(statistics):
+                expected = f"expected {statistics_path(self.trained_agent)} or {statistics}"
+                raise UsageError(f"-i {self.trained_agent}: its normalisation statistics are missing: {expected}.")
         return super()._maybe_normalize(env, eval_env)
 
     def create_log_folder(self) -> None:
@@ -158,7 +135,11 @@ class ExtExperimentManager(EnvironmentMaker):
             self._resume.rewind()
             self.monitor_kwargs = {**self.monitor_kwargs, **monitor_kwargs(self.save_path, self.n_envs)}
         elif self._uses_options:
-            self.save_path = claim_folder(self.save_path, self.log_path, self.env_name)
+            try:
+                self.save_path = claim_folder(self.save_path, self.log_path, self.env_name)
+            except OSError as error:
+                reason = error.strerror or error
+                raise UsageError(f"-f {self.log_folder}: the folder of the run can't be made: {reason}.") from error
             self._has_claimed = True
         self.params_path = f"{self.save_path}/{self.env_name}"
         super().create_log_folder()
@@ -241,7 +222,7 @@ class ExtExperimentManager(EnvironmentMaker):
 
     def hyperparameters_optimization(self) -> None:
         if issubclass(ALGOS[self.algo], MaskablePPO):
-            raise ValueError(
+            raise UsageError(
                 f"-optimize can't be used with {self.algo}: RL Zoo evaluates its trials without action masks."
             )
         super().hyperparameters_optimization()
@@ -287,7 +268,12 @@ class ExtExperimentManager(EnvironmentMaker):
 
     def _load_pretrained_agent(self, hyperparams: dict[str, Any], env: VecEnv) -> BaseAlgorithm:
         if self._resume is None:
-            return super()._load_pretrained_agent(hyperparams, env)
+            try:
+                return super()._load_pretrained_agent(hyperparams, env)
+            except (AssertionError, ValueError) as error:
+                if self._uses_options:
+                    raise_if_mistake(error, f"-i {self.trained_agent}")
+                raise
         settings = {"tensorboard_log": self.tensorboard_log, "verbose": self.verbose, "device": self.device}
         return self._resume.load(ALGOS[self.algo], hyperparams, env, self._total, **settings)
 
@@ -300,21 +286,3 @@ class ExtExperimentManager(EnvironmentMaker):
         chosen = choose_threads(model) if threads == "auto" else int(threads)
         th.set_num_threads(chosen)
         say(f"Threads of torch: {chosen}{' (measured)' if measured else ''}", self.verbose)
-
-    def _load_trial_zero(self) -> None:
-        """RL Zoo takes ``--trial-id 0`` for no trial, and would silently train with the defaults."""
-        if self.trial_id is None:
-            return
-        if not self.storage or not self.study_name:
-            raise ValueError(f"--trial-id {self.trial_id} needs --study-name and --storage.")
-        if self.trial_id == 0:
-            say("Loading trial 0 from Optuna study...")
-            trial_hyperparams = self.load_trial(self.storage, self.study_name, self.trial_id)
-            self.custom_hyperparams = {**trial_hyperparams, **(self.custom_hyperparams or {})}
-
-    def load_trial(
-        self, storage: str, study_name: str, trial_id: int | None = None, convert: bool = True
-    ) -> dict[str, Any]:
-        if not self._is_ours:
-            return super().load_trial(storage, study_name, trial_id, convert)
-        return read_trial(super().load_trial, self.algo, storage, study_name, trial_id, convert)

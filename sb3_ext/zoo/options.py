@@ -20,7 +20,7 @@ from sb3_ext.vec_env.mixed import Members
 from sb3_ext.wrappers.curriculum.options import CurriculumOptions
 from sb3_ext.zoo.resume import ResumeField
 
-__all__ = ["ExtOptions", "read_ext"]
+__all__ = ["ExtOptions", "read_ext", "with_defaults"]
 
 
 def _check_threads(raw: Any) -> int | str:
@@ -119,15 +119,18 @@ OUR_DEFAULTS: dict[str, Any] = {
 }
 
 
+def with_defaults(raw: Any) -> Any:
+    """With :data:`OUR_DEFAULTS` for what it does not set."""
+    return {**OUR_DEFAULTS, **(raw or {})} if raw is None or isinstance(raw, Mapping) else raw
+
+
 def read_ext(raw: Any, is_ours: bool = False) -> ExtOptions:
     """
     The value of ``ext`` in a file, ``None`` if it has none. Our algorithms have :data:`OUR_DEFAULTS`.
 
     :raises UsageError: with a line for each problem
     """
-    if is_ours and (raw is None or isinstance(raw, Mapping)):
-        raw = {**OUR_DEFAULTS, **(raw or {})}
     try:
-        return read_options(ExtOptions, raw, "ext")
+        return read_options(ExtOptions, with_defaults(raw) if is_ours else raw, "ext")
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from None

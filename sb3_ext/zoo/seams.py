@@ -34,6 +34,13 @@ def _patch_experiment_manager() -> None:
     from sb3_ext.zoo import experiment
 
     experiment.patch_experiment_manager()
+    _patch_train_parser()
+
+
+def _patch_train_parser() -> None:
+    from sb3_ext.zoo.config import train_command
+
+    train_command.patch_train_parser()
 
 
 def _patch_upload() -> None:
@@ -63,6 +70,7 @@ _SEAMS: dict[tuple[str, str], Callable[[], None]] = {
     ("after", "rl_zoo3.import_envs"): _register_environments,
     ("after", "rl_zoo3.hyperparams_opt"): _register_samplers,
     ("after", "rl_zoo3.exp_manager"): _patch_experiment_manager,
+    ("after", "rl_zoo3.train"): _patch_train_parser,
     ("before", "rl_zoo3.load_from_hub"): _patch_download,
     ("before", "rl_zoo3.push_to_hub"): _patch_upload,
     ("before", "rl_zoo3.benchmark"): _patch_child_commands,

@@ -7,6 +7,7 @@ __all__ = [
     "ENV_PACKAGES",
     "FILES_WITHOUT_ALGORITHM",
     "GENERAL_SECTIONS",
+    "SCHEDULES",
     "SECTION_KEYS",
     "hyperparams_folder",
     "import_environments",
@@ -22,6 +23,8 @@ SECTION_KEYS = (
     *("callback", "env_kwargs", "env_wrapper", "frame_stack", "monitor_kwargs", "n_envs", "n_timesteps", "normalize"),
     *("vec_env_wrapper", "ext"),
 )
+#: Parameters for which RL Zoo reads ``lin_0.001``
+SCHEDULES = ("learning_rate", "clip_range", "clip_range_vf", "delta_std")
 #: Sections of a hyperparameter file that name no environment
 GENERAL_SECTIONS = ("default", "atari")
 #: HER was an algorithm once

@@ -57,8 +57,8 @@ def test_a_start_that_fails_leaves_the_folder_of_another_one_alone(tmp_path):
             healthy.setup_experiment()  # in the middle of this one
             super().create_log_folder()
 
-    with pytest.raises(ValueError, match="clip_range"):
-        start(tmp_path, Fails, clip_range="wrong").setup_experiment()
+    with pytest.raises(ValueError, match="gSDE"):
+        start(tmp_path, Fails, use_sde=True).setup_experiment()
     assert [folder.name for folder in (tmp_path / "ppo_ext").iterdir()] == ["CartPole-v1_1"]
     assert (tmp_path / "ppo_ext" / "CartPole-v1_1" / "CartPole-v1" / "config.yml").is_file()
 

@@ -70,7 +70,7 @@ def test_a_study_goes_on_and_its_trials_can_be_trained(tmp_path, capsys, algo):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--algo ppo_ext --env Pong-v6", "you maybe meant Pong-v5"),
+        ("--algo ppo_ext --env Pong-v6", "did you mean 'Pong-v5'"),
         (
             "--algo ppo_ext --env CartPole-v1 -params kl_stop_facto:2",
             "PPOExt has no parameter 'kl_stop_facto': did you mean 'kl_stop_factor'?",
@@ -81,9 +81,9 @@ def test_a_study_goes_on_and_its_trials_can_be_trained(tmp_path, capsys, algo):
             "--algo ppo_ext --env CartPole-v1 --conf-file own.yml",
             "has no section 'CartPole-v1' or 'default' for ppo_ext: did you mean 'CartPole-v0'?",
         ),
-        ("--algo ppo_ext --env Acrobot-v1 --conf-file own.yml", "the section for Acrobot-v1 needs policy"),
+        ("--algo ppo_ext --env Acrobot-v1 --conf-file own.yml", "own.yml:4: Acrobot-v1 needs policy"),
         ("--algo ppo_ext --env Pong-v5 --conf-file own.yml", "has no section 'atari' or 'Pong-v5'"),
-        ("--algo ppo_ext --env CartPole-v1 -params n_epochs:'\"three\"'", "n_epochs='three' must be a number"),
+        ("--algo ppo_ext --env CartPole-v1 -params n_epochs:'\"three\"'", "n_epochs='three' must be a whole number"),
         (
             "--algo ppo_ext --env CartPole-v1 -params policy:'\"own.Own\"'",
             "'own.Own' can't be used: there is no module 'own'",

@@ -57,5 +57,7 @@ def test_a_mistyped_option_is_answered_in_two_lines(words, answer, capsys):
 
 def test_an_error_in_the_training_keeps_its_type(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModuleNotFoundError):
-        main(["train", "--gym-packages", "no_such_package"])
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "broken_envs.py").write_text("1 / 0")
+    with pytest.raises(ZeroDivisionError):
+        main(["train", "--gym-packages", "broken_envs"])

@@ -28,6 +28,11 @@ class Schedule(ABC):
         :param total: timesteps of the whole training
         """
 
+    @property
+    @abstractmethod
+    def extremes(self) -> tuple[float, ...]:
+        """Values that include the smallest and the largest, the first one first."""
+
     def bind(self, total: float) -> None:
         self._total = max(float(total), 1.0)
 
@@ -46,6 +51,10 @@ class Constant(Schedule):
     def __init__(self, value: float) -> None:
         self.value = float(value)
 
+    @property
+    def extremes(self) -> tuple[float, ...]:
+        return (self.value,)
+
     def at(self, timestep: float, total: float) -> float:
         return self.value
 
@@ -61,6 +70,10 @@ class LinearToZero(Schedule):
 
     def __init__(self, start: float) -> None:
         self.start = float(start)
+
+    @property
+    def extremes(self) -> tuple[float, ...]:
+        return (self.start, 0.0)
 
     def at(self, timestep: float, total: float) -> float:
         return self(1.0 - timestep / total)
@@ -100,6 +113,11 @@ class Curve(Schedule):
         self.begin, self.finish = float(begin), float(finish)
         self.minimum = None if minimum is None else float(minimum)
         self.warmup = float(warmup)
+
+    @property
+    def extremes(self) -> tuple[float, ...]:
+        values = (self.start,) if self.shape == "constant" else (self.start, self.end)
+        return values if self.minimum is None else tuple(max(value, self.minimum) for value in values)
 
     def bind(self, total: float) -> None:
         super().bind(total)
@@ -146,6 +164,10 @@ class Points(Schedule):
 
     def __init__(self, points: Sequence[tuple[float, float]]) -> None:
         self.points = [(float(position), float(value)) for position, value in points]
+
+    @property
+    def extremes(self) -> tuple[float, ...]:
+        return tuple(value for _, value in self.points)
 
     def at(self, timestep: float, total: float) -> float:
         positions = [_timestep(position, total) for position, _ in self.points]

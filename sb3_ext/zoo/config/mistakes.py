@@ -1,0 +1,50 @@
+"""Mistakes that show only when a training is set up."""
+
+import dis
+import types
+from typing import Any
+
+import gymnasium as gym
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.utils import is_masking_supported
+
+from sb3_ext.common.usage_error import UsageError
+
+__all__ = ["check_masks", "raise_if_mistake"]
+
+_PACKAGES = ("ale_py", "gymnasium", "rl_zoo3", "sb3_contrib", "sb3_ext", "stable_baselines3")
+_KINDS = (AssertionError, ImportError, TypeError, ValueError, gym.error.Error)
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def raise_if_mistake(error: Exception, where: str) -> None:
+    """
+    While a training is set up, SB3, RL Zoo, Gymnasium and our own code check what they are given: with ``raise`` and
+    ``assert``, and a message for the user. Other errors, such as those of a wrong call, are bugs.
+
+    :param where: place of what was given
+    :raises UsageError: when the error is about a mistake of the user
+    """
+    if isinstance(error, UsageError) or not isinstance(error, _KINDS) or not str(error):
+        return
+    hides_another = error.__cause__ is not None or (error.__context__ is not None and not error.__suppress_context__)
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is not None and not hides_another and _is_raised_by(traceback):
+        lines = [" ".join(line.split()) for line in str(error).splitlines()]
+        raise UsageError("\n".join([f"{where}: {lines[0]}", *lines[1:3]])) from error
+
+
+def _is_raised_by(traceback: types.TracebackType) -> bool:
+    """Whether one of the packages raised it on purpose."""
+    code = traceback.tb_frame.f_code
+    module = str(traceback.tb_frame.f_globals.get("__name__")).split(".")[0]
+    return module in _PACKAGES and code.co_code[traceback.tb_lasti] == _RAISE
+
+
+def check_masks(algo: str, model: Any) -> None:
+    """sb3-contrib looks for them only when it collects the first rollout."""
+    if isinstance(model, MaskablePPO) and model.env is not None and not is_masking_supported(model.env):
+        env_id = model.env.get_attr("spec")[0].id
+        raise UsageError(f"{algo} needs an environment with a method action_masks, and {env_id} has none: use ppo_ext.")

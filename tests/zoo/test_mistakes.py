@@ -1,0 +1,52 @@
+"""Every mistake in a hyperparameter file or on the command line gets a short answer that names it."""
+
+import contextlib
+import io
+import os
+from pathlib import Path
+
+import pytest
+from mistakes import MISTAKES
+from zoo_in_process import train
+
+from sb3_ext import REINFORCE, PPOExt
+from sb3_ext.common.usage_error import UsageError
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory):
+    """Models to continue with ``-i``, and files that are none."""
+    folder = tmp_path_factory.mktemp("agents")
+    PPOExt("MlpPolicy", "CartPole-v1", n_steps=8, batch_size=8).save(folder / "cartpole")
+    REINFORCE("MlpPolicy", "CartPole-v1").save(folder / "reinforce")
+    whole = (folder / "cartpole.zip").read_bytes()
+    (folder / "truncated.zip").write_bytes(whole[: len(whole) // 2])
+    (folder / "text.zip").write_text("not a zip")
+    return folder
+
+
+def answer(mistake, folder, agents):
+    """What the command answers to the mistake, without what RL Zoo prints before."""
+    (folder / "conf.yml").write_text(mistake.config, encoding="utf-8")
+    for agent in agents.iterdir():
+        os.link(agent, folder / agent.name)
+    flags = [f"--algo {mistake.algo}" * bool(mistake.algo), f"--env {mistake.env}" * bool(mistake.env)]
+    flags += ["" if "--conf-file" in mistake.flags else "--conf-file conf.yml", "--device cpu", mistake.flags]
+    error = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(error):
+            train(" ".join(flags), folder)
+    except UsageError as mistake_error:
+        return str(mistake_error)
+    except SystemExit as end:
+        assert end.code == 2
+        return error.getvalue()
+    raise AssertionError("It was not found")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: f"{mistake.algo}: {mistake.name}")
+def test_a_mistake_is_answered_in_at_most_three_lines_that_name_it(mistake, tmp_path, agents):
+    said = answer(mistake, tmp_path, agents)
+    assert [word for word in mistake.says if word not in said] == [], said
+    assert len(said.strip().splitlines()) <= 3
+    assert [path for path in Path(tmp_path, "logs").glob("*/*") if path.is_dir()] == []
