@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
@@ -62,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± still gets the rest
+    if arguments is None:
+        warnings.formatwarning = _format_warning
     given = sys.argv[1:] if arguments is None else arguments
     words = [word for word in given if word != "--debug"]
     command = words[0] if words and not words[0].startswith("-") else None
@@ -89,6 +92,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("sb3-ext: interrupted", file=sys.stderr)
         return 130
+
+
+def _format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Ours in one line: where it is raised in our code helps nobody."""
+    place = "" if f"{os.sep}sb3_ext{os.sep}" in filename else f"{filename}:{lineno}: {category.__name__}: "
+    return f"sb3-ext: {place}{printable(str(message))}\n"
 
 
 def make_parser(command: str, module: ModuleType) -> CommandParser:

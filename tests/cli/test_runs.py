@@ -74,6 +74,16 @@ def test_runs_without_run_json_are_listed_and_a_rebuild_reads_their_scores(logs,
     assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["ppo/CartPole-v1_7", "unknown", "490"]
 
 
+def test_a_broken_line_of_the_registry_is_one_line_on_the_terminal(logs):
+    with (logs / "runs.jsonl").open("a") as file:
+        file.write("broken\n")
+    program = [sys.executable, "-m", "sb3_ext", "runs", "-f", str(logs)]
+    result = subprocess.run(program, capture_output=True, text=True, cwd=PROJECT)
+    rebuild = f"To rebuild the file: sb3-ext runs -f {logs} --rebuild"
+    assert result.stderr == f"sb3-ext: Line 4 of {logs}/runs.jsonl can't be read. {rebuild}\n"
+    assert len(result.stdout.splitlines()) == 4 and result.returncode == 0
+
+
 def test_runs_that_do_not_match_are_exit_code_1(logs, tmp_path_factory, capsys):
     assert runs(logs, "--env", "Acrobot-v1") == 1
     assert runs(tmp_path_factory.mktemp("empty")) == 1

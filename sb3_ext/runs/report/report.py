@@ -13,6 +13,7 @@ import yaml
 
 from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.runs.agents.checkpoint import best_video
+from sb3_ext.runs.alive import state_of
 from sb3_ext.runs.files import ALERTS_FILE, RUN_FILE, atomic_write
 from sb3_ext.runs.logs import MAX_POINTS
 from sb3_ext.runs.plain_files import as_number
@@ -97,7 +98,7 @@ def _how_it_ended(run: RunRecord) -> str:
     steps, planned = run.steps, run.planned_steps
     length = "after an unknown number of steps" if steps is None else f"after {number(steps)} steps"
     of = f" of {number(planned)}" if planned is not None and steps is not None and steps < planned else ""
-    state = run.training.get("state")
+    state = state_of(run.training)
     if state == "finished":
         by = f" ({run.training.get('stop_reason') or 'a callback ended it'})" if of else ""
         return f"Training finished {length}{of}{by}."
@@ -107,8 +108,10 @@ def _how_it_ended(run: RunRecord) -> str:
         return f"**Training was interrupted** {length}{of} by {by}: this report covers the part before."
     if state == "failed":
         return f"**Training failed** {length}{of}: `{run.training.get('error') or 'unknown error'}`"
-    if state == "running":
-        return f"**Training has not ended**, or its process was killed: {length}{of}."
+    if state in ("running", "killed", "unknown"):
+        or_killed = ", or its process was killed" if state == "unknown" else ""
+        what = "was killed" if state == "killed" else "has not ended"
+        return f"**Training {what}**{or_killed}: {length}{of}."
     return f"The files don't say how training ended (`{RUN_FILE}` is missing): {length}{of}."
 
 

@@ -88,8 +88,8 @@ def test_a_training_that_ended_before_its_first_evaluation_is_told_how_to_get_on
     ],
 )
 def test_a_training_that_was_killed_is_told_and_how_to_go_on(tmp_path, models, said):
-    folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", np.linspace(20, 300, 50))
-    (folder / "run.json").write_text(json.dumps({"state": "running", "steps": 40_000, "total_timesteps": 100_000}))
+    folder = zoo_run(tmp_path / "ppo_ext" / "CartPole-v1_1", np.linspace(20, 300, 50), n_timesteps=40_000)
+    (folder / "run.json").write_text(json.dumps({"state": "running", "steps": 39_000, "total_timesteps": 100_000}))
     for age, name in enumerate(models):
         (folder / f"{name}.zip").touch()
         os.utime(folder / f"{name}.zip", (age, age))

@@ -1,16 +1,25 @@
 """Reports say how a training ended and what is missing, for our algorithms and for stock ones."""
 
 import json
+import os
 import sys
 import warnings
 
 import pytest
+from registered_runs import facts_of
 from report_folders import copied, is_shown, logged, part_of, tables_of, zoo_run
 from small_training import make_model
 from stable_baselines3 import DQN
 
 from sb3_ext.callbacks.report import Report
 from sb3_ext.runs.report.report import make_report, write_report
+
+
+@pytest.mark.parametrize(("pid", "said"), [(os.getpid(), "has not ended**: after"), (2**22 + 1, "was killed**: after")])
+def test_a_report_says_whether_the_process_was_killed(tmp_path, pid, said):
+    facts = facts_of(state="running", pid=pid, steps=64, total_timesteps=128)
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    assert f"**Training {said} 64 steps of 128." in make_report(tmp_path)
 
 
 def test_the_head_says_how_it_ended(reported_run):
