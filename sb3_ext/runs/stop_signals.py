@@ -63,7 +63,7 @@ def release_stop_signals(owner: object) -> None:
 
 
 def received_signal() -> signal.Signals | None:
-    """:return: the signal other than Ctrl-C's that ended the latest training; ``None`` when none did"""
+    """:return: the signal that ended the latest training; ``None`` when none did, or when Ctrl-C was not caught"""
     return _received
 
 
@@ -83,8 +83,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     for terminal in _terminals:
         with suppress(OSError):
             os.write(terminal, _SHOW_CURSOR)  # a live table hides it
-    if which != signal.SIGINT:
-        _received = which
+    _received = which
     raise KeyboardInterrupt(which.name)
 
 

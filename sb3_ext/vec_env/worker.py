@@ -24,11 +24,14 @@ import cloudpickle  # type: ignore[import-untyped]
 from sb3_ext.vec_env.shared_arrays import SharedArrays
 
 if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
     import gymnasium as gym
+    from stable_baselines3.common.vec_env import VecEnv
 
     from sb3_ext.vec_env.env_slice import EnvSlice
 
-__all__ = ["RemoteError", "Worker", "WorkerDied"]
+__all__ = ["RemoteError", "Worker", "WorkerDied", "dead_worker"]
 
 #: Step with the shared actions; as a reply: done, nothing to report
 _STEP = _DONE = b""
@@ -42,6 +45,24 @@ _CLOSE_TIMEOUT = 5.0
 
 class WorkerDied(RuntimeError):
     """A worker process ended by itself; its environments are gone."""
+
+
+def dead_worker(env: VecEnv | None) -> WorkerDied | None:
+    """:return: which worker of SB3's ``SubprocVecEnv`` ended by itself; that one only raises an ``EOFError``"""
+    for index, process in enumerate(getattr(env and env.unwrapped, "processes", ())):
+        process.join(0.1)
+        if process.exitcode:
+            return _describe_death(process, f"environment {index}")
+    return None
+
+
+def _describe_death(process: BaseProcess, envs: str) -> WorkerDied:
+    code = process.exitcode
+    if code is None or code >= 0:
+        how = f"ended with exit code {code}"
+    else:
+        how = f"was ended by {signal.Signals(-code).name}" + (" (out of memory?)" if code == -9 else "")
+    return WorkerDied(f"The worker process of {envs} (pid {process.pid}) {how}.")
 
 
 class _RemoteTraceback(Exception):
@@ -132,13 +153,7 @@ class Worker:
 
     def _died(self) -> WorkerDied:
         self.process.join(1.0)
-        code = self.process.exitcode
-        if code is None or code >= 0:
-            how = f"ended with exit code {code}"
-        else:
-            how = f"was ended by {signal.Signals(-code).name}" + (" (out of memory?)" if code == -9 else "")
-        envs = f"environments {self.indices[0]} to {self.indices[-1]}"
-        return WorkerDied(f"The worker process of {envs} (pid {self.process.pid}) {how}.")
+        return _describe_death(self.process, f"environments {self.indices[0]} to {self.indices[-1]}")
 
     def start_closing(self) -> None:
         """Tell the process to end."""

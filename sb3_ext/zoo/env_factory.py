@@ -23,7 +23,7 @@ def env_factory(manager: ExperimentManager, n_envs: int = 1) -> Callable[..., Ve
     # Without what belongs to this process
     detached.callbacks = []
     detached._hyperparams = {}
-    detached._run = detached._log_file = None  # type: ignore[attr-defined]
+    detached._log_file = None  # type: ignore[attr-defined]
     detached.vec_env_class, detached.vec_env_kwargs = DummyVecEnv, {}
     # One process, and an environment that can be rendered
     detached._chooser = VecEnvChooser(native=False, requested="dummy", verbose=0)  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import sys
 import warnings
 from functools import partial
@@ -31,6 +32,7 @@ from sb3_ext.runs.rewind import monitor_kwargs
 from sb3_ext.runs.run import Phase, Run
 from sb3_ext.runs.stop_signals import received_signal
 from sb3_ext.vec_env.choose import VecEnvChooser
+from sb3_ext.vec_env.worker import WorkerDied, dead_worker
 from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import build_callbacks, masked
@@ -73,8 +75,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._is_ours = self.algo in ALGORITHMS
-        self._is_saved = False
-        self._run = Run()
+        self._is_saved = self._is_interrupted = False
         self._log_file: LogFile | None = None
         self._resume: Resume | None = None
         if self._is_ours and self.config == str(hyperparams_folder() / f"{self.algo}.yml"):
@@ -190,19 +191,24 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             run.at_end(Phase.FINAL_MODEL, lambda: self._save_once(model))
         else:
             run = Run.prepare(model)  # a section may name callbacks of ours
-        self._run = run
         try:
             super().learn(model)
         # Ctrl-C and sys.exit() end the run too
         except BaseException as error:
             if not isinstance(error, Exception) or received_signal() is None:
-                run.end(error)
+                died = dead_worker(model.get_env()) if isinstance(error, EOFError | OSError) else None
+                run.end(died or error)
                 if isinstance(error, UsageError):
                     self._remove_folder()
+                if self._uses_options and (died or isinstance(error, WorkerDied)):
+                    # The traceback shows where it was missed, not why it died
+                    sys.exit(f"{died or error}\ncontinue with: sb3-ext resume {self.save_path}")
                 raise
             # A signal to a whole process group ends the environments too, and they can't be closed any more
-            warnings.warn(f"At the end of the training: {type(error).__name__}: {error}", stacklevel=2)
+            if not isinstance(error, EOFError | ConnectionError | WorkerDied):
+                warnings.warn(f"At the end of the training: {type(error).__name__}: {error}", stacklevel=2)
         run.end()
+        self._is_interrupted = self._uses_options and run.is_interrupted
 
     def _save_once(self, model: BaseAlgorithm) -> None:
         if not self._is_saved:
@@ -212,13 +218,13 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
     def save_trained_model(self, model: BaseAlgorithm) -> None:
         self._save_once(model)
         self._is_saved = False
-        if self._run.given_folder is not None and self._run.is_interrupted:
+        if self._is_interrupted:
             _exit_quickly()
             say(f"interrupted at {model.num_timesteps:,} steps; continue with: sb3-ext resume {self.save_path}")
-        signal = received_signal()
-        if signal is not None:
+        number = received_signal()
+        if number not in (None, signal.SIGINT):
             # As in shells: the training must not pass for complete
-            sys.exit(128 + signal)
+            sys.exit(128 + number)
 
     def hyperparameters_optimization(self) -> None:
         if issubclass(ALGOS[self.algo], MaskablePPO):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import pickle
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from sb3_ext import PPOExt
@@ -19,23 +19,19 @@ __all__ = ["check_folder", "check_resumed"]
 
 def check_folder(log_folder: Path, run: Path) -> Iterator[str]:
     """Yields what is wrong with the files that a killed training left."""
-    if (run / "run.json").exists():
-        facts = json.loads((run / "run.json").read_text())
-        if facts["state"] == "running":
-            entry = {entry["id"]: entry for entry in Registry(log_folder).entries()}.get(facts["id"], {})
-            if entry.get("state") != "killed":
-                yield f"the registry says {entry.get('state')} of a killed run"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Registry(log_folder).entries()
-    for line in (log_folder / "runs.jsonl").read_text().splitlines() if (log_folder / "runs.jsonl").exists() else ():
-        json.loads(line)
+        entries = {entry["folder"]: entry for entry in Registry(log_folder).entries()}
+    facts = json.loads((run / "run.json").read_text())
+    state = entries[run.relative_to(log_folder).as_posix()]["state"]
+    if state != (expected := "killed" if facts["state"] == "running" else facts["state"]):
+        yield f"the registry says {state} of a run that is {expected}"
     for name in ("progress.csv", "progress.json"):
         yield from _check_lines(run / name, is_last_whole=False)
     for path in run.glob("*.zip"):
         if path.name != "resume.zip":
             PPOExt.load(path, device="cpu")
-    for path in [*run.glob("*.pkl"), *run.glob("*/*.pkl")]:
+    for path in run.rglob("*.pkl"):
         with path.open("rb") as file:
             pickle.load(file)
     for checkpoint in find_checkpoints(run):
@@ -52,7 +48,7 @@ def check_resumed(run: Path, before: int) -> Iterator[str]:
     for name in ("progress.csv", "progress.json"):
         yield from _check_lines(run / name, is_last_whole=True)
     steps = rollout_steps(run)
-    if any(later <= earlier for earlier, later in zip(steps, steps[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(steps)):
         yield f"progress.csv: timesteps don't increase: {steps}"
     if not steps or steps[-1] <= before:
         yield f"it was not continued: {steps[-1:]} steps, {before} before"

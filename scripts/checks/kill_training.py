@@ -102,7 +102,9 @@ class Training:
         found = []
         for process in psutil.process_iter():
             try:
-                mine = os.getsid(process.pid) == self.pid or process.environ().get("KILLED_TRAINING") == str(self.output)
+                mine = os.getsid(process.pid) == self.pid or process.environ().get("KILLED_TRAINING") == str(
+                    self.output
+                )
                 if mine and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(" ".join(process.cmdline())[:100])
             except (psutil.Error, ProcessLookupError):

@@ -45,7 +45,7 @@ from sb3_ext.cli.main import main as sb3_ext
 _TO_END = 30.0
 #: Megabytes of the disk that gets full
 _DISK = 32
-_ANY = ["plain"] * 3 + ["normalize"] * 3 + ["multicore"] * 2 + ["objects", "process", "wandb"]
+_ANY = ["plain"] * 3 + ["normalize"] * 3 + ["multicore"] * 2 + ["subproc", "objects", "process", "wandb"]
 
 
 class Result(NamedTuple):
@@ -62,7 +62,9 @@ class Case:
     def __init__(self, kind: str, seed: int, folder: Path) -> None:
         self.kind, self.seed, self.folder = kind, seed, folder
         self.random = random.Random(f"{kind}-{seed}")
-        self.variant = self.random.choice({"worker": ["multicore", "subproc"], "evaluation": ["process"]}.get(kind, _ANY))
+        self.variant = self.random.choice(
+            {"worker": [*["multicore"] * 4, "subproc"], "evaluation": ["process"]}.get(kind, _ANY)
+        )
         self.problems: list[str] = []
 
     def run(self) -> Result:
@@ -192,15 +194,19 @@ def _kill_worker(case: Case, training: Training, disk: Path) -> None:
     # All children but the helpers of multiprocessing; those of a fork server are its children
     helpers = ("resource_tracker", "processes.child")
     workers = [p for p in training.descendants() if not p.children() and not _is_any(p, helpers)]
-    case.random.choice(workers).send_signal(number := case.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))
+    case.random.choice(workers).send_signal(
+        number := case.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+    )
     case.expect_code(training, 1)
     case.expect_said(training, "worker process", number.name, "continue with: sb3-ext resume")
 
 
 def _kill_evaluation(case: Case, training: Training, disk: Path) -> None:
+    if case.random.random() < 0.5:
+        training.wait_for(lambda: "Eval num_timesteps" in training.output.read_text())
     found = [process for process in training.descendants() if _is_any(process, ["processes.child"])]
     if not found:
-        case.problems.append("there is no evaluation process")
+        case.problems.append(f"there is no evaluation process: {training.output.read_text()[-3000:]}")
     for process in found:
         process.kill()
     case.expect_progress(training, disk)
@@ -270,7 +276,9 @@ def main() -> None:
         for result in pool.map(run_case, *zip(*cases, strict=True)):
             results.append(result)
             for problem in result.problems:
-                print(f"\n{result.kind} of {result.variant}, --seed {result.seed} --kinds {result.kind} --n 1: {problem}")
+                print(
+                    f"\n{result.kind} of {result.variant}, --seed {result.seed} --kinds {result.kind} --n 1: {problem}"
+                )
     counts = Counter((result.kind, result.outcome) for result in results)
     outcomes = sorted({outcome for _, outcome in counts})
     print(f"\n| kind | {' | '.join(outcomes)} |\n|---|{'---|' * len(outcomes)}")

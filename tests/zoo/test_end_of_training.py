@@ -80,6 +80,20 @@ def test_a_signal_ends_a_training_as_ctrl_c_does(tmp_path, handlers, capsys, ext
     assert (alert["count"], alert["last_step"]) == (3, 48)
 
 
+def test_a_worker_that_was_killed_is_named_without_a_traceback(tmp_path, monkeypatch):
+    monkeypatch.setattr("sb3_ext.vec_env.multicore.usable_cores", lambda: 2)
+    manager, model, run = set_up(tmp_path, {"vec_env": "multicore", "native": False}, 100_000, eval_freq=-1)
+    process = model.get_env().unwrapped._workers[0].process
+    pid = process.pid
+    manager.callbacks.append(AtStep(32, process.kill))
+    with pytest.raises(SystemExit) as exit_:
+        manager.learn(model)
+    died, then = exit_.value.code.splitlines()
+    assert died == f"The worker process of environments 1 to 1 (pid {pid}) was ended by SIGKILL (out of memory?)."
+    assert then == f"continue with: sb3-ext resume {run}"
+    assert json.loads((run / "run.json").read_text())["error"] == f"WorkerDied: {died}"
+
+
 class FinalModel(BaseCallback):
     """Remembers whether RL Zoo had saved the final model when callbacks are told of the end."""
 
