@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from sb3_ext import PPOExt
+from sb3_ext.runs.agents.bundle import RESUME_FILE
 from sb3_ext.runs.agents.checkpoint import find_checkpoints
 from sb3_ext.runs.registry import Registry
 
@@ -28,10 +29,10 @@ def check_folder(log_folder: Path, run: Path) -> Iterator[str]:
         yield f"the registry says {state} of a run that is {expected}"
     for name in ("progress.csv", "progress.json"):
         yield from _check_lines(run / name, is_last_whole=False)
-    for path in run.glob("*.zip"):
-        if path.name != "resume.zip":
+    for path in run.glob("[!.]*.zip"):
+        if path.name != RESUME_FILE:
             PPOExt.load(path, device="cpu")
-    for path in run.rglob("*.pkl"):
+    for path in run.rglob("[!.]*.pkl"):
         with path.open("rb") as file:
             pickle.load(file)
     for checkpoint in find_checkpoints(run):
