@@ -13,10 +13,7 @@ import pytest
 import wandb
 from wandb.proto.wandb_internal_pb2 import Record
 
-#: The file is a LevelDB log: blocks of this size, in which each piece of a record has a head
-_BLOCK, _HEAD = 32768, 7
-#: Pieces that a record ends with: all of it, and its last one
-_FULL, _LAST = 1, 4
+from sb3_ext.runs.wandb_run import payloads
 
 
 @contextmanager
@@ -78,7 +75,7 @@ def read_runs(folder: Path) -> list[OfflineRun]:
 
 def read_run(path: Path) -> OfflineRun:
     run = OfflineRun()
-    for payload in _payloads(path.read_bytes()):
+    for payload in payloads(path.read_bytes()):
         record = Record()
         record.ParseFromString(payload)
         kind = record.WhichOneof("record_type")
@@ -118,20 +115,3 @@ def _values(items: Any) -> dict[str, Any]:
             place = place.setdefault(name, {})
         place[last] = json.loads(item.value_json)
     return values
-
-
-def _payloads(data: bytes) -> Iterator[bytes]:
-    at, pieces = _HEAD, []
-    while at + _HEAD <= len(data):
-        room = _BLOCK - at % _BLOCK
-        length, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
-        if room < _HEAD or kind == 0:
-            at += room  # the rest of a block is empty
-            continue
-        if at + _HEAD + length > len(data):
-            return  # not all of it is written yet
-        pieces.append(data[at + _HEAD : at + _HEAD + length])
-        at += _HEAD + length
-        if kind in (_FULL, _LAST):
-            yield b"".join(pieces)
-            pieces = []

@@ -36,6 +36,7 @@ COMMANDS = {
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
     "resume": "continue a training that was interrupted or killed, exactly; or train it further",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
+    "pack": "zip a run to share it, or unpack one",
     "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
     "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
     "bench": "find the number and kind of environments that train fastest on this machine",

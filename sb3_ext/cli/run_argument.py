@@ -6,7 +6,10 @@ from sb3_ext.runs.registry import LOG_FOLDER
 
 __all__ = ["add_log_folder", "add_run"]
 
-_NAMES = "path, algo/env_number, id or the start of one of them; @last; @best or @best:ENV (the highest score)"
+_NAMES = (
+    "path, algo/env_number, id or the start of one of them; @last; @best or @best:ENV (the highest score); "
+    "wandb:entity/project/id"
+)
 
 
 def add_run(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:

@@ -19,11 +19,16 @@ def find_run(name: str | os.PathLike[str], log_folder: str | os.PathLike[str] = 
     """
     :param name: a run folder, such as ``logs/ppo_ext/CartPole-v1_3``; or a run of the log folder: ``@last`` (the
         newest), ``@best`` (the highest score), each also of one environment (``@best:CartPole-v1``); its id; its path
-        there (``ppo_ext/CartPole-v1_3``), its last part, or the start of an id or of a path that no other run has
+        there (``ppo_ext/CartPole-v1_3``), its last part, or the start of an id or of a path that no other run has; or
+        a run of W&B, which is downloaded: ``wandb:entity/project/id``, its address, a folder ``wandb/offline-run-…``
     :return: the run folder
     :raises UsageError: when there is no such run, or more than one; the message names the nearest ones
     """
     path, folder, text = Path(name), Path(log_folder), os.fspath(name)
+    if text.startswith(("wandb:", "https://", "http://")) or any(path.glob("run-*.wandb")):
+        from sb3_ext.runs.wandb_run import fetch_run
+
+        return fetch_run(text, folder)
     if not text.startswith("@"):
         for place in (path, folder / path):
             if path.parts and is_run(place):

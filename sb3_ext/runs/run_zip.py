@@ -13,7 +13,7 @@ import stat
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -21,7 +21,20 @@ from urllib.parse import urlparse
 from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.runs.plain_files import read_plain
 
-__all__ = ["RUN_FILE", "ZIP_NAME", "ZIP_TYPE", "download_run", "leads_out", "masked_lines", "unpack_run", "zip_run"]
+__all__ = [
+    "RUN_FILE",
+    "ZIP_NAME",
+    "ZIP_TYPE",
+    "download_run",
+    "find_tracked",
+    "is_plain",
+    "leads_out",
+    "make_run_folder",
+    "masked_lines",
+    "split_address",
+    "unpack_run",
+    "zip_run",
+]
 
 #: File in a run folder with the run's address on W&B
 RUN_FILE = "tracking.json"
@@ -44,6 +57,8 @@ def zip_run(folder: Path, target: Path, max_mb: float) -> list[str]:
     left_out = []
     room = int(max_mb * 1e6)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        # Where to unpack it, for runs without a RUN_FILE
+        archive.comment = json.dumps({"algo": folder.resolve().parent.name, "folder": folder.resolve().name}).encode()
         for size, path in sorted((path.stat().st_size, path) for path in files):
             name = path.relative_to(folder).as_posix()
             if leads_out(path, folder):
@@ -92,13 +107,10 @@ def download_run(run: str, log_folder: str | os.PathLike[str] = "logs", api: Any
     :return: the run folder
     :raises ValueError: if this is not a run, or its zip was not made by :func:`zip_run`
     """
-    path = [part for part in urlparse(run).path.split("/") if part and part != "runs"]
-    if len(path) != 3:
-        raise ValueError(f"{run!r} must be entity/project/run id, or the address of a run's page.")
-    entity, project, run_id = path
-    for file in sorted(Path(log_folder).glob(f"*/*/{RUN_FILE}")):
-        if (read_plain(file, dict, []) or {}).get("id") == run_id:
-            return file.parent
+    entity, project, run_id = split_address(run)
+    local = find_tracked(run_id, log_folder)
+    if local is not None:
+        return local
     if api is None:
         import wandb
 
@@ -112,6 +124,20 @@ def download_run(run: str, log_folder: str | os.PathLike[str] = "logs", api: Any
         return unpack_run(Path(artifact.download(root=temporary)) / ZIP_NAME, log_folder, max_mb)
 
 
+def split_address(run: str) -> tuple[str, str, str]:
+    """:return: entity, project and id of a run on W&B"""
+    path = [part for part in urlparse(run).path.split("/") if part and part != "runs"]
+    if len(path) != 3:
+        raise ValueError(f"{run!r} must be entity/project/run id, or the address of a run's page.")
+    return path[0], path[1], path[2]
+
+
+def find_tracked(run_id: str, log_folder: str | os.PathLike[str]) -> Path | None:
+    """The run folder of a run on W&B, if it is here."""
+    files = sorted(Path(log_folder).glob(f"*/*/{RUN_FILE}"))
+    return next((file.parent for file in files if (read_plain(file, dict, []) or {}).get("id") == run_id), None)
+
+
 def unpack_run(
     zipped: str | os.PathLike[str], log_folder: str | os.PathLike[str] = "logs", max_mb: float = 2000
 ) -> Path:
@@ -119,22 +145,13 @@ def unpack_run(
     :return: the run folder; if another run has its name, it gets the next free number
     :raises ValueError: if the zip was not made by :func:`zip_run`; nothing is written
     """
-    with zipfile.ZipFile(zipped) as archive:
-        algo, name = _read_names(archive)
-        members = _checked_members(archive, max_mb)
-        group = Path(log_folder) / algo
-        if leads_out(group, Path(log_folder)):
-            raise ValueError(f"{group} links to a folder outside {log_folder}.")
-        group.mkdir(parents=True, exist_ok=True)
-        target = _free_folder(group, name)
-        unfinished = group / f".unfinished-{secrets.token_hex(8)}"
-        unfinished.mkdir()
-        try:
-            archive.extractall(unfinished, members)
-            unfinished.rename(target)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
+    try:
+        with zipfile.ZipFile(zipped) as archive:
+            algo, name = _read_names(archive)
+            members = _checked_members(archive, max_mb)
+            target = make_run_folder(log_folder, algo, name, lambda folder: archive.extractall(folder, members))
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{zipped} is not a whole zip file: {error}. Copy or download it again.") from None
     left_out = target / _LEFT_OUT
     if left_out.is_file():
         missing = left_out.read_text(encoding="utf-8", errors="replace")[:1000]
@@ -142,18 +159,38 @@ def unpack_run(
     return target
 
 
+def make_run_folder(log_folder: str | os.PathLike[str], algo: str, name: str, fill: Callable[[Path], None]) -> Path:
+    """
+    :param fill: writes into the folder; if it fails, there is none
+    :return: the run folder; if another run has its name, it gets the next free number
+    """
+    group = Path(log_folder) / algo
+    if leads_out(group, Path(log_folder)):
+        raise ValueError(f"{group} links to a folder outside {log_folder}.")
+    group.mkdir(parents=True, exist_ok=True)
+    unfinished = group / f".unfinished-{secrets.token_hex(8)}"
+    unfinished.mkdir()
+    try:
+        fill(unfinished)
+        return unfinished.rename(_free_folder(group, name))
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
 def _read_names(archive: zipfile.ZipFile) -> tuple[str, str]:
     """The folder of its algorithm, and its own."""
     try:
-        if archive.getinfo(RUN_FILE).file_size > _MAX_RUN_FILE:
+        tracked = archive.NameToInfo.get(RUN_FILE)
+        if tracked is not None and tracked.file_size > _MAX_RUN_FILE:
             raise ValueError(f"it is larger than {_MAX_RUN_FILE:,} bytes")
-        info = json.loads(archive.read(RUN_FILE))
+        info = json.loads(archive.comment if tracked is None else archive.read(RUN_FILE))
         names = info["algo"], info["folder"]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{archive.filename} is not a run folder: {RUN_FILE} can't be read: {error}") from None
+        raise ValueError(f"{archive.filename} is not a run folder: its name can't be read: {error}") from None
     for name in names:
-        if not isinstance(name, str) or not _is_plain(name):
-            raise ValueError(f"{archive.filename}: {RUN_FILE} has {name!r}; expected a plain folder name.")
+        if not isinstance(name, str) or not is_plain(name):
+            raise ValueError(f"{archive.filename}: its name has {name!r}; expected a plain folder name.")
     return names
 
 
@@ -161,7 +198,7 @@ def _checked_members(archive: zipfile.ZipFile, max_mb: float) -> list[zipfile.Zi
     """All files without links. ``zipfile`` never reads more of a file than the size checked here."""
     members = [member for member in archive.infolist() if not stat.S_ISLNK(member.external_attr >> 16)]
     for member in members:
-        if not all(map(_is_plain, member.filename.removesuffix("/").split("/"))):
+        if not all(map(is_plain, member.filename.removesuffix("/").split("/"))):
             raise ValueError(f"{archive.filename} has a file {member.filename!r}: its name must be plain.")
     size = sum(member.file_size for member in members)
     if len(members) > _MAX_FILES or size > max_mb * 1e6:
@@ -172,7 +209,7 @@ def _checked_members(archive: zipfile.ZipFile, max_mb: float) -> list[zipfile.Zi
     return members
 
 
-def _is_plain(name: str) -> bool:
+def is_plain(name: str) -> bool:
     """A single safe name on every system: no path, no drive, no control characters."""
     return bool(name.strip(". ")) and name.isprintable() and not set(name) & set('/\\:"<>|?*')
 
