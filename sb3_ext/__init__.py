@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from sb3_ext.a2c_ext import A2CExt
     from sb3_ext.ppo_ext import MaskablePPOExt, PPOExt, RecurrentPPOExt
     from sb3_ext.reinforce import REINFORCE
+    from sb3_ext.runs.agents.transfer import init_from
     from sb3_ext.zoo import register
 
-__all__ = ["REINFORCE", "A2CExt", "MaskablePPOExt", "PPOExt", "RecurrentPPOExt", "__version__", "register"]
+__all__ = ["REINFORCE", "A2CExt", "MaskablePPOExt", "PPOExt", "RecurrentPPOExt", "__version__", "init_from", "register"]
 
 _HOME = {
     "A2CExt": "sb3_ext.a2c_ext",
@@ -21,6 +22,7 @@ _HOME = {
     "PPOExt": "sb3_ext.ppo_ext",
     "REINFORCE": "sb3_ext.reinforce",
     "RecurrentPPOExt": "sb3_ext.ppo_ext",
+    "init_from": "sb3_ext.runs.agents.transfer",
     "register": "sb3_ext.zoo",
 }
 

@@ -26,6 +26,7 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.agents.statistics import load_statistics, statistics_path
+from sb3_ext.runs.agents.transfer import init_from
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.log_file import LogFile
 from sb3_ext.runs.rewind import monitor_kwargs
@@ -78,6 +79,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         self._is_saved = self._is_interrupted = False
         self._log_file: LogFile | None = None
         self._resume: Resume | None = None
+        self._parent = RunFacts.id_of(self.trained_agent) if self.continue_training else None
         if self._is_ours and self.config == str(hyperparams_folder() / f"{self.algo}.yml"):
             self.config = str(hyperparams_file(self.algo))
 
@@ -88,6 +90,8 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             if results is not None and self._is_ours:
                 check_masks(self.algo, results[0])
                 self._link_envs(results[0])
+            if results is not None and self._resume is None:
+                self._take_over(results[0])
             if results is not None and self._uses_options:
                 self._set_threads(results[0])
             return results
@@ -104,6 +108,19 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         """A mistake must not leave a run without a model, which ``enjoy`` takes for the latest."""
         if self._has_claimed:
             shutil.rmtree(self.save_path, ignore_errors=True)
+
+    def _take_over(self, model: BaseAlgorithm) -> None:
+        """From an earlier training: a whole agent (RL Zoo's ``-i``), or the weights that fit (``init_from``)."""
+        source = self._options.init_from
+        if self.continue_training and source is not None:
+            raise UsageError(
+                f"-i {self.trained_agent} and ext: {{init_from: {source}}}: only one of them can be given."
+            )
+        if self.continue_training and self._uses_options:
+            run = os.path.dirname(self.trained_agent)
+            say(f"-i: schedules and counters start again. To continue the old run: sb3-ext resume {run}", self.verbose)
+        if source is not None:
+            self._parent = RunFacts.id_of(init_from(model, source, self.log_folder, self.verbose))
 
     def _link_envs(self, model: Any) -> None:
         """Before the first episode."""
@@ -182,7 +199,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             make_env = partial(env_factory.env_factory, self)
             options = {name: getattr(self._options, name) for name in ("threshold", "axis", "stop_signals")}
             known = {"folder": self.save_path, "log_folder": self.log_folder, "algo": self.algo, "make_env": make_env}
-            known["parent"] = RunFacts.id_of(self.trained_agent) if self.trained_agent else None
+            known["parent"] = self._parent
             known["earlier"] = None if self._resume is None else self._resume.facts
             run = Run.prepare(model, arguments=sys.argv[1:], log_file=self._log_file, **known, **options)
             if self._resume is not None:

@@ -14,7 +14,7 @@ from sb3_ext.callbacks.metrics.callback import MetricsOptions
 from sb3_ext.callbacks.report import ReportOptions
 from sb3_ext.callbacks.table.callback import TableOptions
 from sb3_ext.callbacks.tracking.options import TrackingOptions
-from sb3_ext.common.options import Items, Number, Options, Switch, read_options
+from sb3_ext.common.options import Items, Number, Options, Switch, Text, read_options
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.vec_env.mixed import Members
 from sb3_ext.wrappers.curriculum.options import CurriculumOptions
@@ -43,6 +43,7 @@ class ExtOptions(Options):
     :param threads: torch's threads: ``auto`` measures; ``--num-threads`` overrides it
     :param stop_signals: signals that end a training as SIGTERM does, such as ``USR1`` before a Slurm job is ended
     :param resume: a run to continue, in its folder: see :class:`~sb3_ext.zoo.resume.ResumeOptions`
+    :param init_from: start from the weights of another run, by its name, or of a model's file: what fits is taken
     :param curriculum: stages that training goes through
     :param members: environments that are trained in at once
     :param evaluation: how the agent is evaluated; ``None``: by RL Zoo
@@ -61,6 +62,7 @@ class ExtOptions(Options):
     threads: Annotated[int | str, PlainValidator(_check_threads)] = "auto"
     stop_signals: Items[Literal["USR1", "USR2", "XCPU"]] = ()
     resume: ResumeField = None
+    init_from: Text | None = None
     curriculum: CurriculumOptions | None = None
     members: Members = ()
     evaluation: Switch[EvaluationOptions] = None

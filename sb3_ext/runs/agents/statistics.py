@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-__all__ = ["load_statistics", "matching_statistics", "save_statistics", "statistics_path"]
+__all__ = ["copy_statistics", "load_statistics", "matching_statistics", "save_statistics", "statistics_path"]
 
 _CHECKPOINT = re.compile(r"(?P<prefix>.+)_(?P<steps>\d+)_steps")
 _SETTINGS = ("obs_rms", "ret_rms", "norm_obs", "norm_obs_keys", "norm_reward", "clip_obs", "clip_reward", "epsilon")
@@ -88,6 +88,32 @@ def load_statistics(
     vec_normalize.training = training
     vec_normalize.norm_reward = saved.norm_reward and (training if norm_reward is None else norm_reward)
     return vec_env
+
+
+def copy_statistics(model_path: ModelPath, vec_normalize: VecNormalize | None) -> str | None:
+    """
+    Continue with the statistics of a model, if both normalise observations of the same shape. Settings stay.
+
+    :return: what was done, in a few words; ``None`` when neither normalises
+    """
+    has_statistics = statistics_path(model_path).is_file()
+    if vec_normalize is None:
+        return "not taken, because this training does not normalise (normalize: true)" if has_statistics else None
+    if not has_statistics:
+        return "there are none, but this training normalises: the weights were trained on other numbers"
+    saved = _read(model_path)
+    if not (saved.norm_obs and vec_normalize.norm_obs):
+        return "not taken, because only one of both normalises observations"
+    if _shapes(saved) != _shapes(vec_normalize):
+        return "not taken, because the observations have other shapes"
+    vec_normalize.obs_rms, vec_normalize.ret_rms = saved.obs_rms, saved.ret_rms
+    return "taken"
+
+
+def _shapes(vec_normalize: VecNormalize) -> dict[str, tuple[int, ...]]:
+    statistics = vec_normalize.obs_rms
+    parts = statistics if isinstance(statistics, dict) else {"": statistics}
+    return {name: part.mean.shape for name, part in parts.items()}
 
 
 def _read(model_path: ModelPath) -> VecNormalize:
