@@ -86,6 +86,8 @@ class Metrics(RunCallback):
         self._next_histograms = -math.inf
         self._efficiency: SampleEfficiency | None = None
         self._guard = Guard("Metrics")
+        #: Of the last update before a resume, by the number of updates: a model is saved without its gradients
+        self._saved_norms: tuple[int, dict[str, float]] = (-1, {})
 
     def _on_training_start(self) -> None:
         model, n_envs = self.model, self.training_env.num_envs
@@ -107,6 +109,14 @@ class Metrics(RunCallback):
         self._has_rollout = False
         self.run.rows.add_source(self._complete_row)
         self.run.write_last_row()
+
+    def state(self) -> dict[str, Any]:
+        norms = self._part(self._gradient_norms, self.logger.name_to_value)
+        return {**super().state(), "norms": (self.model._n_updates, norms)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self._saved_norms = state["norms"]
 
     def _on_step(self) -> bool:
         # Called at each step, so keep it fast
@@ -140,7 +150,7 @@ class Metrics(RunCallback):
 
     def _complete_row(self, step: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
         found = self._part(entropy, values)
-        found |= self._part(scaled_losses, self.model, values) | self._part(gradient_norms, self.model, values)
+        found |= self._part(scaled_losses, self.model, values) | self._part(self._gradient_norms, values)
         if step >= self.num_timesteps:  # the row of a slow evaluation is about the past
             found |= self._part(self._time, step, values)
         score = values.get("rollout/ep_rew_mean")
@@ -157,6 +167,10 @@ class Metrics(RunCallback):
     def _part(self, compute: Callable[..., dict[str, float]], *args: Any) -> dict[str, float]:
         """If one part raises an error, the others are still computed."""
         return self._guard.run(compute.__qualname__.removeprefix("Metrics._"), compute, *args) or {}
+
+    def _gradient_norms(self, values: Mapping[str, Any]) -> dict[str, float]:
+        n_updates, norms = self._saved_norms
+        return norms if n_updates == self.model._n_updates else gradient_norms(self.model, values)
 
     def _time(self, step: int, values: Mapping[str, Any]) -> dict[str, float]:
         model = self.model
