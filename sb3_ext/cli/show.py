@@ -119,6 +119,8 @@ def _next(folder: Path, known: Mapping[str, Any]) -> Iterator[str]:
         yield f"tail -f {shlex.quote(str(folder / 'run.log'))}"
     elif known["state"] in ("interrupted", "failed", "killed"):
         yield f"sb3-ext resume {name}"
+    elif known["state"] == "finished" and known["steps"]:
+        yield f"sb3-ext resume {name} -n {2 * int(known['steps'])}   # train it for as long again"
     if any(folder.glob("*.zip")):
         yield f"sb3-ext enjoy {name}"
     yield f"sb3-ext report {name}"

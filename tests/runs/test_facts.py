@@ -3,10 +3,12 @@
 import json
 import math
 import os
+import re
 import subprocess
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
+from conftest import PROJECT
 from rl_zoo3 import ALGOS
 from small_training import TINY, make_model
 from stable_baselines3.common.callbacks import BaseCallback
@@ -24,6 +26,11 @@ EVALUATION, ROLLOUTS = "eval/mean_reward", "rollout/ep_rew_mean"
 def test_an_algorithm_has_the_name_that_rl_zoo_gives_it(name):
     cls = ALGOS[name]
     assert algorithm_name(cls.__new__(cls)) == name
+
+
+def test_every_fact_is_explained_in_the_docs():
+    explained = re.findall(r"`(\w+)`", (PROJECT / "docs" / "runs.md").read_text(encoding="utf-8"))
+    assert [field.name for field in fields(RunFacts) if field.name not in explained] == []
 
 
 @pytest.fixture(scope="module")
