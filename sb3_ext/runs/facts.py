@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import secrets
+import shlex
 import socket
 import string
 import subprocess
@@ -132,7 +133,7 @@ class RunFacts:
             model=_describe(model),
             hyperparams=plain(_hyperparams_of(model)),
             versions=_versions(),
-            command=mask_passwords(" ".join(sys.orig_argv)),
+            command=shlex.join(map(mask_passwords, sys.orig_argv)),
             started=time_now(),
             # Not from `random`, whose numbers a seed decides
             id="".join(secrets.choice(_ID_LETTERS) for _ in range(8)),

@@ -20,6 +20,7 @@ from sb3_ext.zoo.config.schema import section_parameters
 from sb3_ext.zoo.registry import STOCK_EQUIVALENT
 from sb3_ext.zoo.resume import requested_section
 from sb3_ext.zoo.samplers import read_trial
+from sb3_ext.zoo.train_flags import fold_ext
 
 __all__ = ["HyperparameterReader"]
 
@@ -35,7 +36,7 @@ class HyperparameterReader(ExperimentManager):
     def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
         resumed, typed = requested_section(self.custom_hyperparams), tuple(self.custom_hyperparams or {})
         if resumed is None and not self._is_ours:
-            hyperparams, saved_hyperparams = super().read_hyperparameters()
+            hyperparams, saved_hyperparams = map(fold_ext, super().read_hyperparameters())
             if "ext" in hyperparams:
                 self._check(hyperparams, self._find_section(), typed)
             return hyperparams, saved_hyperparams
@@ -60,7 +61,8 @@ class HyperparameterReader(ExperimentManager):
             self.config = section.config
         self._load_trial_zero()
         with _files_in_utf8():
-            return super().read_hyperparameters()
+            hyperparams, saved_hyperparams = map(fold_ext, super().read_hyperparameters())
+        return hyperparams, saved_hyperparams
 
     def _check(self, hyperparams: dict[str, Any], section: Section, typed: tuple[str, ...]) -> None:
         """

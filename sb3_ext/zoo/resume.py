@@ -26,6 +26,7 @@ from sb3_ext.runs.find_run import find_run
 from sb3_ext.runs.resume import TrainingState, load_model, read_state
 from sb3_ext.runs.rewind import rewind_logs
 from sb3_ext.zoo.command_line import run_command
+from sb3_ext.zoo.train_flags import fold_ext
 
 __all__ = ["Resume", "ResumeField", "ResumeOptions", "keep_counting", "requested_section", "resume_run"]
 
@@ -187,7 +188,7 @@ def requested_section(custom: Mapping[str, Any] | None) -> OrderedDict[str, Any]
     if _requested is None:
         return None
     name, _ = split_checkpoint(_requested.run)
-    section = {**saved_section(Path(name)), **(custom or {})}
+    section = fold_ext({**saved_section(Path(name)), **(custom or {})})
     ext = {key: value for key, value in (section.get("ext") or {}).items() if key != "init_from"}
     section["ext"] = {**ext, "resume": _requested.model_dump()}
     return OrderedDict(sorted(section.items()))

@@ -2,9 +2,12 @@
 
 import argparse
 import sys
-from typing import Any
+from collections.abc import Mapping, MutableMapping
+from typing import Any, TypeVar
 
-__all__ = ["typed_flags"]
+__all__ = ["fold_ext", "typed_flags"]
+
+Section = TypeVar("Section", bound=MutableMapping[str, Any])
 
 _FLAGS = {"--eval-freq": int, "--eval-episodes": int, "--save-freq": int, "--vec-env": str}
 
@@ -18,3 +21,16 @@ def typed_flags(args: argparse.Namespace) -> dict[str, Any]:
     for flag, kind in _FLAGS.items():
         parser.add_argument(flag, type=kind)
     return track | vars(parser.parse_known_args(sys.argv[1:])[0])
+
+
+def fold_ext(section: Section) -> Section:
+    """``-params ext.evaluation.every:5000`` changes one key under ``ext:`` and leaves the others as they are."""
+    for name in [name for name in section if name.startswith("ext.")]:
+        value = section.pop(name)
+        *above, last = name.split(".")
+        place: MutableMapping[str, Any] = section
+        for key in above:
+            before = place.get(key)
+            place[key] = place = dict(before) if isinstance(before, Mapping) else {}
+        place[last] = value
+    return section

@@ -4,7 +4,9 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
+import sys
 from dataclasses import fields, replace
 
 import pytest
@@ -154,3 +156,9 @@ def test_the_process_of_a_run_is_running_or_was_killed(facts):
     assert state_of({**running, "pid": 2**22 + 1}) == "killed"
     assert state_of({**running, "host": "elsewhere"}) == "unknown"
     assert state_of({**running, "state": "finished", "pid": 2**22 + 1}) == "finished"
+
+
+def test_the_command_can_be_typed_again(tmp_path, monkeypatch):
+    words = ["python", "-m", "sb3_ext", "train", "-params", "policy_kwargs:dict(net_arch=[64, 64])", "a:'b c'"]
+    monkeypatch.setattr(sys, "orig_argv", words)
+    assert shlex.split(RunFacts.of(make_model(tmp_path, **TINY)).command) == words

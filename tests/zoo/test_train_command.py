@@ -8,6 +8,9 @@ from zoo_in_process import train
 
 from sb3_ext import PPOExt
 from sb3_ext.cli import main
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.record import read_record
+from sb3_ext.zoo.train_flags import fold_ext
 
 OPTIONS = "--env CartPole-v1 --seed 3 -n 256 --eval-freq -1 --verbose 0 "
 OPTIONS += "-params n_envs:2 n_steps:64 batch_size:64 ext:dict(report=False)"
@@ -61,3 +64,44 @@ def test_an_error_in_the_training_keeps_its_type(tmp_path, monkeypatch):
     (tmp_path / "broken_envs.py").write_text("1 / 0")
     with pytest.raises(ZeroDivisionError):
         main(["train", "--gym-packages", "broken_envs"])
+
+
+@pytest.mark.parametrize("words", ["--env CartPol-v1", "-params n_step:4", "--conf-file nosuch.yml", "--init-from no"])
+def test_a_mistake_has_a_short_answer_and_leaves_no_run(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *words.split()]) == 2
+    said = capsys.readouterr().err
+    assert said and "Traceback" not in said and len(said.splitlines()) <= 3
+    assert not list(tmp_path.rglob("CartPole-v1_*"))
+
+
+@pytest.mark.parametrize(
+    ("section", "folded"),
+    [
+        ({"ext.threshold": 5}, {"ext": {"threshold": 5}}),
+        ({"ext": {"axis": "vec_steps"}, "ext.threshold": 5}, {"ext": {"axis": "vec_steps", "threshold": 5}}),
+        ({"ext": {"evaluation": True}, "ext.evaluation.every": 5}, {"ext": {"evaluation": {"every": 5}}}),
+        ({"ext": None, "ext.alerts": False}, {"ext": {"alerts": False}}),
+        ({"gamma": 0.9}, {"gamma": 0.9}),
+    ],
+)
+def test_one_option_of_ext_can_be_set(section, folded):
+    assert fold_ext(section) == folded
+
+
+def test_the_file_keeps_its_options():
+    of_file = {"evaluation": {"every": 1}}
+    assert fold_ext({"ext": of_file, "ext.evaluation.every": 2}) == {"ext": {"evaluation": {"every": 2}}}
+    assert of_file == {"evaluation": {"every": 1}}
+
+
+def test_an_option_of_the_command_line_is_used_and_saved(tmp_path):
+    train(f"--algo ppo_ext -f logs {OPTIONS} ext.threshold:7", tmp_path)
+    folder = tmp_path / "logs/ppo_ext/CartPole-v1_1"
+    assert json.loads((folder / "run.json").read_text())["threshold"] == 7
+    assert read_record(folder).config["ext"] == {"report": False, "threshold": 7}
+
+
+def test_a_mistake_in_an_option_of_the_command_line_names_it(tmp_path):
+    with pytest.raises(UsageError, match=r"-params: .*treshold.*threshold"):
+        train("--algo ppo_ext --env CartPole-v1 -params ext.treshold:7", tmp_path)

@@ -20,6 +20,7 @@ from sb3_ext.zoo.config.schema import SET_BY_FLAGS, section_parameters
 from sb3_ext.zoo.options import ExtOptions, with_defaults
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.resume import requested_section
+from sb3_ext.zoo.train_flags import fold_ext
 from sb3_ext.zoo.upstream import GENERAL_SECTIONS
 
 __all__ = ["check_file", "check_section", "training_section"]
@@ -60,7 +61,7 @@ def training_section(
     else:
         section = Section("the run to resume", env_id, resumed, None)
     typed = typed or {}
-    return section._replace(values={**section.values, **typed}, overridden=dict.fromkeys(typed, "-params"))
+    return section._replace(values=fold_ext({**section.values, **typed}), overridden=dict.fromkeys(typed, "-params"))
 
 
 def check_section(section: Any, algo: str, env_id: str, where: Where, has_budget: bool = False) -> list[Problem]:

@@ -47,8 +47,10 @@ class Section(NamedTuple):
     def where(self, path: Iterable[Any] = ()) -> str:
         """The place of a key: file and line, or flag."""
         keys = tuple(path)
-        if keys and keys[0] in self.overridden:
-            return self.overridden[keys[0]]
+        for n_keys in range(len(keys), 0, -1):
+            name = ".".join(map(str, keys[:n_keys]))
+            if name in self.overridden:
+                return self.overridden[name]
         return self.config if self.file is None else self.file.where((self.name, *keys))
 
 
