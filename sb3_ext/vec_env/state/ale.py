@@ -4,6 +4,7 @@ Its own ``cloneState`` leaves out the last action, which a sticky action repeats
 effect can be compared with that of every other action.
 """
 
+import functools
 import re
 from typing import Any, NamedTuple
 
@@ -42,30 +43,33 @@ def save_ale(ale: Any, is_continuous: bool = False) -> AleState:
         raise ValueError("ale-py doesn't tell the strength of the last action, which a sticky action repeats")
     actions = ale.getMinimalActionSet()
     actions += [action for action in ale.getLegalActionSet() if action not in actions]
-    expected = _play(ale, state, n_sticky, actions[0])
-    for last, following in zip(actions, [*actions[1:], actions[0]], strict=True):
-        # The last frame of _play has set the emulator's last action
-        if _play(ale, state, n_sticky, following) == expected:
-            _play(ale, state, n_sticky, last)
+    expected = _repeat_last(ale, state, n_sticky)
+    for action in actions:
+        ale.act(action)
+        if _repeat_last(ale, state, n_sticky) == expected:
             ale.restoreState(state)
-            return AleState(state, n_sticky, last)
+            return AleState(state, n_sticky, action)
     raise ValueError("the last action of the emulator is not one of its actions")
 
 
 def restore_ale(ale: Any, saved: AleState) -> None:
     if saved.n_sticky:
-        _play(ale, saved.emulator, saved.n_sticky, saved.last_action)
+        _repeat_last(ale, saved.emulator, saved.n_sticky)
+        ale.act(saved.last_action)
     ale.restoreState(saved.emulator)
 
 
-def _play(ale: Any, state: Any, n_sticky: int, following: Any) -> bytes:
-    """What comes of repeating the last action. The first frame that doesn't makes ``following`` the last action."""
+def _repeat_last(ale: Any, state: Any, n_sticky: int) -> bytes:
+    """What comes of the frames that repeat the last action. The next frame doesn't: its action becomes the last one."""
     ale.restoreState(state)
     for _ in range(n_sticky):
-        ale.act(following)
-    result = ale.cloneState(include_rng=False).serialize()
-    ale.act(following)
-    return result
+        ale.act(0)
+    return ale.cloneState(include_rng=False).serialize()
+
+
+@functools.cache
+def _mersenne_twister() -> np.random.MT19937:
+    return np.random.MT19937(0)  # which takes longer than to set its state
 
 
 def _count_sticky(state: Any, probability: float) -> int:
@@ -80,7 +84,7 @@ def _count_sticky(state: Any, probability: float) -> int:
     length = int.from_bytes(data[start - 4 : start], "little")
     words = np.fromstring(data[start : start + length].decode(), np.uint32, sep=" ")
     used = words[_N_WORDS] if len(words) > _N_WORDS else _N_WORDS
-    generator = np.random.MT19937(0)
+    generator = _mersenne_twister()
     generator.state = {"bit_generator": "MT19937", "state": {"key": words[:_N_WORDS], "pos": used}}
     n_sticky = 0
     # The second number of each frame is for the second player

@@ -6,6 +6,7 @@ only needed for rendering. Gymnasium's own way (``EzPickle``) would make a new e
 arguments, without its state.
 """
 
+import functools
 import importlib
 import io
 import pickle
@@ -70,7 +71,13 @@ def find_layers(top: _Layer) -> list[_Layer]:
 
 def signature(layers: Sequence[_Layer]) -> list[str]:
     """One line per layer. States fit only layers with the same lines."""
-    return [f"{type(layer).__module__}.{type(layer).__qualname__}{_arguments(layer)}" for layer in layers]
+    return [f"{_class_name(layer)}{_arguments(layer)}" for layer in layers]
+
+
+def _class_name(layer: _Layer) -> str:
+    # RL Zoo replaces Gymnasium's TimeLimit as soon as it is imported
+    kind = next(kind for kind in type(layer).__mro__ if kind.__module__ != "rl_zoo3.gym_patches")
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _arguments(layer: _Layer) -> str:
@@ -166,12 +173,14 @@ def _is_process(value: Any) -> bool:
     """Whether it belongs to the process: how it was made, open files, and what draws on the screen."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(map(_is_process, value))
-    kinds = (EnvSpec, Options, ResultsWriter, io.IOBase)
-    return isinstance(value, kinds) or _module(value).partition(".")[0] == "pygame"
+    return _is_process_class(type(value))  # type: ignore[arg-type]
 
 
-def _module(value: Any) -> str:
-    return getattr(type(value), "__module__", "")  # some classes of SWIG have none
+@functools.cache
+def _is_process_class(kind: type) -> bool:
+    # Some classes of SWIG have no module
+    module = getattr(kind, "__module__", "")
+    return issubclass(kind, (EnvSpec, Options, ResultsWriter, io.IOBase)) or module.partition(".")[0] == "pygame"
 
 
 def _dumps(targets: Sequence[_Layer], states: Any) -> bytes:
@@ -187,7 +196,8 @@ def _explain(targets: Sequence[_Layer], states: Sequence[_State], error: Excepti
                 _dumps(targets, value)
             # As above
             except Exception as reason:
-                kind = f"{_module(value)}.{type(value).__qualname__}".removeprefix("builtins.")
+                module = getattr(type(value), "__module__", "")
+                kind = f"{module}.{type(value).__qualname__}".removeprefix("builtins.")
                 text = f"{reason}".strip().splitlines()[0] if f"{reason}".strip() else type(reason).__name__
                 return f"{type(layer).__name__}.{name} ({kind}) can't be pickled: {text.rstrip('.')}"
     return f"{type(targets[0]).__name__} can't be pickled: {error}"
