@@ -12,9 +12,20 @@ if TYPE_CHECKING:
     from sb3_ext.ppo_ext import MaskablePPOExt, PPOExt, RecurrentPPOExt
     from sb3_ext.reinforce import REINFORCE
     from sb3_ext.runs.agents.transfer import init_from
+    from sb3_ext.runs.resume import resume_model
     from sb3_ext.zoo import register
 
-__all__ = ["REINFORCE", "A2CExt", "MaskablePPOExt", "PPOExt", "RecurrentPPOExt", "__version__", "init_from", "register"]
+__all__ = [
+    "REINFORCE",
+    "A2CExt",
+    "MaskablePPOExt",
+    "PPOExt",
+    "RecurrentPPOExt",
+    "__version__",
+    "init_from",
+    "register",
+    "resume_model",
+]
 
 _HOME = {
     "A2CExt": "sb3_ext.a2c_ext",
@@ -24,6 +35,7 @@ _HOME = {
     "RecurrentPPOExt": "sb3_ext.ppo_ext",
     "init_from": "sb3_ext.runs.agents.transfer",
     "register": "sb3_ext.zoo",
+    "resume_model": "sb3_ext.runs.resume",
 }
 
 

@@ -26,7 +26,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.random_state import RandomState
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.runs.agents.bundle import RESUME_FILE, Bundle
+from sb3_ext.runs.agents.bundle import RESUME_FILE, Bundle, find_bundle
 from sb3_ext.runs.callback_states import collect_states, restore_states
 from sb3_ext.runs.rewind import log_positions
 from sb3_ext.vec_env.state import EnvStates, restore_envs, restore_statistics, save_envs
@@ -34,7 +34,7 @@ from sb3_ext.vec_env.state import EnvStates, restore_envs, restore_statistics, s
 if TYPE_CHECKING:
     from sb3_ext.runs.run import Run
 
-__all__ = ["StateKeeper", "TrainingState", "load_model", "next_rollout_ends", "read_state"]
+__all__ = ["StateKeeper", "TrainingState", "next_rollout_ends", "read_state", "resume_model"]
 
 A = TypeVar("A", bound=BaseAlgorithm)
 
@@ -156,18 +156,22 @@ def read_state(bundle: Bundle) -> TrainingState | None:
         ) from None
 
 
-def load_model(algorithm: type[A], bundle: Bundle, env: VecEnv, *, fresh_optimizer: bool = False, **changed: Any) -> A:
+def resume_model(
+    algorithm: type[A], run: Bundle | str | Path, env: VecEnv, *, fresh_optimizer: bool = False, **changed: Any
+) -> A:
     """
-    Load a model for training. When :class:`~sb3_ext.callbacks.Checkpoints` sees it start its first rollout, the rest of
-    the state is restored::
+    Load a model to train it further. When :class:`~sb3_ext.callbacks.Checkpoints` sees it start its first rollout, the
+    rest of the state is restored::
 
-        model = load_model(PPOExt, find_bundle(Path("run")), env)
+        model = resume_model(PPOExt, "run", env)
         model.learn(100_000, callback=Checkpoints("run"), reset_num_timesteps=False)
 
+    :param run: a run folder
     :param env: environments like those that it was trained in
     :param fresh_optimizer: forget the optimizer's momentum
     :param changed: parameters of the algorithm, and arguments of ``load``, that differ from the saved ones
     """
+    bundle = run if isinstance(run, Bundle) else find_bundle(Path(run))
     state = read_state(bundle)
     model = algorithm.load(bundle.open_model(), env=env, **changed)
     if fresh_optimizer:

@@ -23,7 +23,7 @@ from sb3_ext.runs.callback_states import continued_log_interval
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.files import atomic_write, remove_unfinished
 from sb3_ext.runs.find_run import find_run
-from sb3_ext.runs.resume import TrainingState, load_model, read_state
+from sb3_ext.runs.resume import TrainingState, read_state, resume_model
 from sb3_ext.runs.rewind import rewind_logs
 from sb3_ext.zoo.command_line import run_command
 from sb3_ext.zoo.train_flags import fold_ext
@@ -125,7 +125,7 @@ class Resume:
         if changed:
             say(f"Changed since: {', '.join(f'{name}={value}' for name, value in changed.items())}")
         fresh = not self.options.optimizer
-        model = load_model(algorithm, self.bundle, env, fresh_optimizer=fresh, **changed, **arguments)
+        model = resume_model(algorithm, self.bundle, env, fresh_optimizer=fresh, **changed, **arguments)
         self._set_schedules(model, total)
         if self.bundle.state is None:
             say(f"{self.bundle.source} has no state beside it: counters and schedules go on, episodes start again.")

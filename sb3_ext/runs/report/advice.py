@@ -1,6 +1,7 @@
 """Suggests what to try next with a run, from its curve, evaluations, end and alerts."""
 
 import math
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sb3_ext.metrics.curves import Series
+from sb3_ext.runs.agents.bundle import RESUME_FILE
 from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.charts import number
 from sb3_ext.runs.report.commands import shown_path, train_command
@@ -173,8 +175,11 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
         more = run.planned_steps or run.steps or 0
         said = f"The score is still rising: {change} above that of the previous fifth.{until} Train longer."
         if command := _continue(run, more, run.final_model):
-            said += f" Continue from the end: {command} (schedules start over). Or start again with stretched "
-            said += f"schedules: {_train(run, n_timesteps=2 * more)}"
+            is_exact = (run.folder / RESUME_FILE).is_file()
+            said += (
+                f" Continue from the end: {command} (schedules {'stretch' if is_exact else 'start over'}). Or start "
+            )
+            said += f"again with stretched schedules: {_train(run, n_timesteps=2 * more)}"
         return [said]
     if trend.kind == "falling":
         play_best = " Play the best model (see below)." if run.has_best_model else ""
@@ -236,6 +241,11 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
 
 
 def _continue(run: RunRecord, steps: int, model: Path | None) -> str | None:
+    """:param steps: how many more"""
+    if (run.folder / RESUME_FILE).is_file():
+        total = (run.steps or 0) + steps
+        n_timesteps = f" -n {total}" if total > (run.planned_steps or 0) else ""
+        return f"`sb3-ext resume {shlex.quote(shown_path(run.folder))}{n_timesteps}`"
     return None if model is None else _train(run, trained_agent=shown_path(model), n_timesteps=steps)
 
 
