@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from sb3_ext import _autoload
+from sb3_ext.zoo.commands import show_mistakes
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.upstream import hyperparams_folder
 
@@ -96,8 +97,9 @@ def typed_words(command: str, args: argparse.Namespace) -> list[str]:
 
 
 def run_command(command: str, words: list[str]) -> None:
-    """Does what ``python -m rl_zoo3.<command> <words>`` does."""
+    """Does what ``python -m rl_zoo3.<command> <words>`` does. A mistake is shown without a traceback."""
     _autoload.install()
+    show_mistakes()
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # a config may name the user's modules
     before = sys.argv

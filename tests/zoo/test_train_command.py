@@ -1,6 +1,7 @@
 """``sb3-ext train``: what it adds to RL Zoo's ``train``."""
 
 import json
+import shutil
 
 import pytest
 import torch as th
@@ -105,3 +106,24 @@ def test_an_option_of_the_command_line_is_used_and_saved(tmp_path):
 def test_a_mistake_in_an_option_of_the_command_line_names_it(tmp_path):
     with pytest.raises(UsageError, match=r"-params: .*treshold.*threshold"):
         train("--algo ppo_ext --env CartPole-v1 -params ext.treshold:7", tmp_path)
+
+
+def facts_of(folder):
+    return json.loads((folder / "run.json").read_text())
+
+
+def test_weights_of_another_run_are_taken_over_and_its_id_is_kept(two_trainings, monkeypatch):
+    monkeypatch.chdir(two_trainings)
+    words = ["train", *OPTIONS.split(), "-f", "ours", "--num-threads", "1", "--init-from", "ours/ppo_ext/CartPole-v1_1"]
+    assert main(words) == 0
+    first, second = (two_trainings / f"ours/ppo_ext/CartPole-v1_{number}" for number in (1, 2))
+    assert facts_of(second)["parent"] == facts_of(first)["id"]
+    assert read_record(second).config["ext"]["init_from"] == "ours/ppo_ext/CartPole-v1_1"
+
+
+def test_a_run_is_continued_in_its_folder(two_trainings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(two_trainings / "theirs/ppo_ext/CartPole-v1_1", tmp_path / "logs/ppo_ext/CartPole-v1_1")
+    words = OPTIONS.replace("-n 256", "-n 512").split()
+    assert main(["train", *words, "-f", "logs", "--num-threads", "1", "--resume", "@last"]) == 0
+    assert facts_of(folder)["steps"] == 512 and [path.name for path in folder.parent.iterdir()] == ["CartPole-v1_1"]
