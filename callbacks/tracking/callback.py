@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +25,7 @@ from sb3_ext.runs.facts import plain
 from sb3_ext.runs.files import write_json
 from sb3_ext.runs.run import Phase
 from sb3_ext.runs.run_zip import RUN_FILE
+from sb3_ext.runs.wandb_run import tracking_environment
 
 if TYPE_CHECKING:
     from wandb import Run as WandbRun
@@ -110,7 +112,10 @@ class Tracking(RunCallback):
 
         facts = self.run.facts
         given = wandb.run
-        run = given if given is not None else self._new_run(facts.algo)
+        # Not run.folder: a logger may write anywhere, and all that is there would be uploaded
+        folder = self._folder or self.run.given_folder or self.run.stock.best_model_folder
+        continued = tracking_environment(folder) if folder is not None and facts.resumes else {}
+        run = given if given is not None else self._new_run(facts.algo, continued.get("WANDB_RUN_ID"))
         self._wandb, Tracking._open = run, self
         synced = given is not None and _is_synced(self.logger.output_formats)
         vec_steps_of = facts.n_envs if facts.axis == "vec_steps" and not synced else None
@@ -121,8 +126,6 @@ class Tracking(RunCallback):
             masked = {name: plain(value) for name, value in given.config.items() if plain(value) != value}
             run.config.update(masked, allow_val_change=True)
         run.config.update(facts.config(), allow_val_change=True)
-        # Not run.folder: a logger may write anywhere, and all that is there would be uploaded
-        folder = self._folder or self.run.given_folder or self.run.stock.best_model_folder
         self._files = None
         if folder is not None and folder.is_dir():
             self._files = RunFiles(folder, run, self._writer, time.time())
@@ -132,11 +135,12 @@ class Tracking(RunCallback):
         self._shown_env = facts.env_id or SOME_ENV
         remember_bounds(self.model)
 
-    def _new_run(self, algo: str) -> WandbRun:
+    def _new_run(self, algo: str, continued: str | None) -> WandbRun:
+        """:param continued: id of the run of a training that is resumed"""
         import wandb
 
         options = self.options
-        run_id = os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4)
+        run_id = os.environ.get("WANDB_RUN_ID") or continued or secrets.token_hex(4)
         # The table and the report already show the numbers
         settings = wandb.Settings(max_end_of_run_history_metrics=0, max_end_of_run_summary_metrics=0)
         try:
@@ -149,6 +153,7 @@ class Tracking(RunCallback):
                     mode=options.mode,
                     notes=options.notes,
                     id=run_id,
+                    resume="allow" if run_id == continued else None,
                     name=options.name or f"{algo}-{run_id}",
                     settings=settings,
                 )
@@ -168,6 +173,14 @@ class Tracking(RunCallback):
             )
         if self.options.tags:
             run.tags = (*(run.tags or ()), *self.options.tags)
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "seconds": None if self._files is None else time.time() - self._files.started}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        if self._files is not None and state["seconds"] is not None:
+            self._files.started = time.time() - state["seconds"]
 
     def _on_rollout_start(self) -> None:
         if self.num_timesteps >= self._next_gradients:

@@ -33,7 +33,8 @@ class RunFiles:
         self.folder = folder
         self._run = run
         self._writer = writer
-        self._started = started
+        #: Time of the start of training
+        self.started = started
         self._best = Checkpoint(folder, BEST)
         self._seen = {path: _changed_at(path) for path in (*self._videos(), *self._models())}
         self._uploaded_best = self._seen.get(self._best.model)
@@ -59,7 +60,7 @@ class RunFiles:
         for path in self._new(models):
             step = _steps_of(path)
             if step is not None:
-                self._writer.log(step, {_SAVED[models[path]]: path.stat().st_mtime - self._started})
+                self._writer.log(step, {_SAVED[models[path]]: path.stat().st_mtime - self.started})
 
     def upload_best_model(self, at_once: bool = False) -> None:
         """

@@ -7,6 +7,7 @@ runs code of whoever made it.
 
 import csv
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,10 +19,11 @@ import yaml
 
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.files import RUN_FILE, write_json
+from sb3_ext.runs.plain_files import read_plain
 from sb3_ext.runs.run_zip import RUN_FILE as TRACKING_FILE
 from sb3_ext.runs.run_zip import ZIP_TYPE, download_run, find_tracked, is_plain, make_run_folder, split_address
 
-__all__ = ["fetch_run", "payloads"]
+__all__ = ["fetch_run", "payloads", "tracking_environment"]
 
 _STEPS = "time/total_timesteps"
 #: What W&B reads from TensorBoard's files has this axis
@@ -45,6 +47,15 @@ class _Tracked:
     config: dict[str, Any] = field(default_factory=dict)
     rows: list[Mapping[str, Any]] = field(default_factory=list)
     model: list[Path] = field(default_factory=list)
+
+
+def tracking_environment(folder: str | os.PathLike[str]) -> dict[str, str]:
+    """
+    Environment variables with which W&B continues the run of a run folder, instead of starting another one. Set them
+    before ``wandb`` is used.
+    """
+    run_id = (read_plain(Path(folder, TRACKING_FILE), dict, []) or {}).get("id")
+    return {"WANDB_RUN_ID": run_id, "WANDB_RESUME": "allow"} if isinstance(run_id, str) else {}
 
 
 def fetch_run(name: str, log_folder: str | Path, api: Any = None) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -25,6 +26,7 @@ from sb3_ext.runs.files import atomic_write, remove_unfinished
 from sb3_ext.runs.find_run import find_run
 from sb3_ext.runs.resume import TrainingState, read_state, resume_model
 from sb3_ext.runs.rewind import rewind_logs
+from sb3_ext.runs.wandb_run import tracking_environment
 from sb3_ext.zoo.command_line import run_command
 from sb3_ext.zoo.train_flags import fold_ext
 
@@ -211,6 +213,7 @@ def resume_run(options: ResumeOptions, log_folder: str, arguments: Sequence[str]
         )
     run = str(folder) if checkpoint is None else f"{folder}@{checkpoint}"
     _requested = options.model_copy(update={"run": run})
+    os.environ.update(tracking_environment(folder))  # RL Zoo's --track starts a run of W&B before it reads the section
     start = ["--seed", str(facts.seed), "-n", str(facts.total_timesteps)]
     try:
         run_command("train", [*_without_start(facts.arguments), *start, *arguments])
