@@ -16,9 +16,9 @@ from typing import Any
 import gymnasium as gym
 import yaml
 
-from sb3_ext import hyperparams
 from sb3_ext.envs import OUR_IDS
-from sb3_ext.zoo.upstream import ENV_PACKAGES, FILES_WITHOUT_ALGORITHM, GENERAL_SECTIONS, hyperparams_folder
+from sb3_ext.zoo.config.files import hyperparameter_files
+from sb3_ext.zoo.upstream import ENV_PACKAGES, GENERAL_SECTIONS
 
 __all__ = ["EnvEntry", "import_packages", "list_environments", "search", "tuned_algorithms"]
 
@@ -121,9 +121,7 @@ def _entry(env_id: str, sections: dict[str, dict[str, Any]]) -> EnvEntry:
 
 @functools.cache
 def _sections() -> dict[str, dict[str, Any]]:
-    files = sorted(Path(hyperparams.__file__).parent.glob("*.yml"))
-    files += sorted(hyperparams_folder().glob("*.yml"))
-    return {path.stem: _read(path) for path in files if path.stem not in FILES_WITHOUT_ALGORITHM}
+    return {algo: _read(path) for algo, path in hyperparameter_files().items()}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import NoReturn
 from sb3_ext import __version__
 from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.common.names import nearest, suggestion
-from sb3_ext.common.usage_error import UsageError
+from sb3_ext.common.usage_error import UsageError, wants_traceback
 
 __all__ = ["COMMANDS", "CommandParser", "main", "make_parser"]
 
@@ -37,6 +37,7 @@ COMMANDS = {
     "resume": "continue a training that was interrupted or killed, exactly; or train it further",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "pack": "zip a run to share it, or unpack one",
+    "config": "check, format and show hyperparameter files; a JSON schema of them for editors",
     "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
     "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
     "bench": "find the number and kind of environments that train fastest on this machine",
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, OSError) as error:
         if command in _RUN_CODE and not isinstance(error, UsageError):
             raise
-        if "--debug" in given:
+        if "--debug" in given or wants_traceback():
             traceback.print_exc()
         print(f"sb3-ext: {printable(mask_passwords(str(error)))}", file=sys.stderr)
         return 2

@@ -12,7 +12,7 @@ from rl_zoo3.utils import ALGOS
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.schedules import parse_schedule
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.zoo.config.check import check_section, training_section
+from sb3_ext.zoo.config.check import check_training, training_section
 from sb3_ext.zoo.config.files import Section
 from sb3_ext.zoo.config.parts import env_problems
 from sb3_ext.zoo.config.reader import Problem, raise_problems
@@ -51,6 +51,11 @@ class HyperparameterReader(ExperimentManager):
         parameters = section_parameters(ALGOS[self.algo]) if self._is_ours else {}
         return {k: parameters[k].read(v) if k in parameters else v for k, v in hyperparams.items()}, saved_hyperparams
 
+    def read_with_sources(self) -> tuple[dict[str, Any], Section]:
+        """The hyperparameters, and where they come from."""
+        hyperparams, _ = self.read_hyperparameters()
+        return hyperparams, self._section or self._find_section()
+
     def _find_section(self) -> Section:
         return training_section(self.config, self.algo, self.env_name.gym_id, self._is_atari, self.custom_hyperparams)
 
@@ -72,7 +77,7 @@ class HyperparameterReader(ExperimentManager):
         trial = dict.fromkeys(self._trial_keys, f"trial {self.trial_id} of the study {self.study_name!r}")
         self._section = section._replace(overridden={**trial, **dict.fromkeys(typed, "-params")})
         env_id = self.env_name.gym_id
-        problems = check_section(hyperparams, self.algo, env_id, self._section.where, self.n_timesteps > 0)
+        problems = check_training(self._section, hyperparams, self.algo, env_id, self.n_timesteps > 0)
         for flag, kwargs in (("--env-kwargs", self.env_kwargs), ("--eval-env-kwargs", self._eval_env_kwargs_args)):
             if kwargs is not hyperparams.get("env_kwargs"):
                 problems += [Problem(flag, line) for line in env_problems(env_id, kwargs)]

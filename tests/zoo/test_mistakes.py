@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import wandb
 from mistakes import MISTAKES
 from zoo_in_process import train
 
@@ -50,3 +51,17 @@ def test_a_mistake_is_answered_in_at_most_three_lines_that_name_it(mistake, tmp_
     assert [word for word in mistake.says if word not in said] == [], said
     assert len(said.strip().splitlines()) <= 3
     assert [path for path in Path(tmp_path, "logs").glob("*/*") if path.is_dir()] == []
+
+
+def test_a_mistake_starts_no_run_on_wandb(tmp_path, monkeypatch):
+    def init(**settings):
+        raise AssertionError("a run was started")
+
+    monkeypatch.setattr(wandb, "init", init)
+    with pytest.raises(UsageError, match="gamma=7"):
+        train("--algo ppo_ext --env CartPole-v1 --track -params gamma:7", tmp_path)
+
+
+def test_stock_algorithms_keep_rl_zoos_answers(tmp_path):
+    with pytest.raises(NameError):
+        train("--algo ppo --env CartPole-v1 -params n_epochs:three", tmp_path)

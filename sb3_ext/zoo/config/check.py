@@ -23,7 +23,7 @@ from sb3_ext.zoo.resume import requested_section
 from sb3_ext.zoo.train_flags import fold_ext
 from sb3_ext.zoo.upstream import GENERAL_SECTIONS
 
-__all__ = ["check_file", "check_section", "training_section"]
+__all__ = ["check_file", "check_section", "check_training", "training_section"]
 
 #: Place of a key, by its path in the section
 Where = Callable[[Iterable[Any]], str]
@@ -62,6 +62,12 @@ def training_section(
         section = Section("the run to resume", env_id, resumed, None)
     typed = typed or {}
     return section._replace(values=fold_ext({**section.values, **typed}), overridden=dict.fromkeys(typed, "-params"))
+
+
+def check_training(section: Section, hyperparams: Any, algo: str, env_id: str, has_budget: bool) -> list[Problem]:
+    """:param hyperparams: those of the section and of all that overrides it"""
+    of_file = [] if section.file is None else section.file.problems
+    return [*of_file, *check_section(hyperparams, algo, env_id, section.where, has_budget)]
 
 
 def check_section(section: Any, algo: str, env_id: str, where: Where, has_budget: bool = False) -> list[Problem]:

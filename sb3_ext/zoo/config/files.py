@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sb3_ext import hyperparams
 from sb3_ext.common.names import nearest
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.zoo.config.reader import ConfigFile, raise_problems, read_config
+from sb3_ext.zoo.config.reader import ConfigFile, read_config
 from sb3_ext.zoo.registry import STOCK_EQUIVALENT
 from sb3_ext.zoo.upstream import FILES_WITHOUT_ALGORITHM, hyperparams_folder
 
@@ -94,7 +94,6 @@ def _read_sections(path: str, default: str) -> tuple[ConfigFile | None, Mapping[
         if not Path(path).is_file():
             raise UsageError(f"There is no file {path}.\n{advice}")
         file = read_config(path)
-        raise_problems(file.problems)
         return file, file.sections
     try:
         # As RL Zoo reads them

@@ -60,7 +60,7 @@ def read_config(path: str | Path) -> ConfigFile:
     try:
         loader = yaml.SafeLoader(Path(path).read_text(encoding="utf-8"))
         root = loader.get_single_node()
-        problems = list(_duplicates(root, str(path))) if root is not None else []
+        problems = list(_duplicates(root, str(path), set())) if root is not None else []
         # Merges the mappings of `<<` into the nodes too
         sections = None if root is None else loader.construct_document(root)
     except OSError as error:
@@ -93,19 +93,24 @@ def _syntax_problem(error: yaml.MarkedYAMLError, path: str | Path) -> str:
     )
 
 
-def _duplicates(node: yaml.Node, path: str) -> Iterable[Problem]:
-    """YAML would silently use the last one."""
-    if isinstance(node, yaml.MappingNode):
-        first: dict[str, int] = {}
-        for key, value in node.value:
+def _duplicates(node: yaml.Node, path: str, seen: set[int]) -> Iterable[Problem]:
+    """
+    YAML would silently use the last one.
+
+    :param seen: nodes that were visited; an alias is the same node again
+    """
+    if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+        return
+    seen.add(id(node))
+    first: dict[str, int] = {}
+    for item in node.value:
+        key, value = item if isinstance(node, yaml.MappingNode) else (None, item)
+        if key is not None:
             name, line = str(key.value), key.start_mark.line + 1
             if name in first and name != "<<":
                 yield Problem(f"{path}:{line}", f"{name} is there twice, first in line {first[name]}: remove one.")
             first.setdefault(name, line)
-            yield from _duplicates(value, path)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _duplicates(item, path)
+        yield from _duplicates(value, path, seen)
 
 
 def _find_lines(node: yaml.Node | None, path: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> None:

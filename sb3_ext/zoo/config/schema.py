@@ -99,6 +99,10 @@ class Parameter:
     default: Any = inspect.Parameter.empty
 
     @property
+    def has_default(self) -> bool:
+        return self.default is not inspect.Parameter.empty
+
+    @property
     def range(self) -> Range:
         return _RANGES.get(self.name, Range()) if {"integer", "number"} & set(self.types) else Range()
 

@@ -4,12 +4,13 @@ import argparse
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 import gymnasium as gym
+import rl_zoo3.utils
 import torch as th
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.utils import ALGOS, StoreDict
@@ -19,14 +20,14 @@ from sb3_ext.common.model_file import check_saved_by, read_model_file
 from sb3_ext.common.names import nearest
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.zoo.commands import algo_flag, show_mistakes
-from sb3_ext.zoo.config.check import check_section, training_section
+from sb3_ext.zoo.config.check import check_training, training_section
 from sb3_ext.zoo.config.files import Section, is_yaml
 from sb3_ext.zoo.config.parts import env_problems
 from sb3_ext.zoo.config.reader import Problem, raise_problems
 from sb3_ext.zoo.config.schema import section_parameters
 from sb3_ext.zoo.registry import ALGORITHMS
 
-__all__ = ["check_agent", "check_env_kwargs", "check_log_folder", "patch_train_parser"]
+__all__ = ["check_agent", "check_env_kwargs", "check_log_folder", "patch_train_parser", "read_pairs"]
 
 #: Numbers that must be at least 1, and the value that means "not given"
 _COUNTS = {
@@ -50,26 +51,31 @@ def patch_train_parser() -> None:
             module.argparse = types.SimpleNamespace(**{**vars(argparse), "ArgumentParser": _TrainParser})
 
 
-class _Pairs(StoreDict):
-    """Names what it can't read in ``-params key:value``."""
+def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
+    """``key:value`` as RL Zoo reads it: the value is Python code."""
+    read: dict[str, Any] = {}
+    for pair in pairs:
+        key, colon, text = pair.partition(":")
+        if not colon or not key or not text:
+            raise ValueError(f"{pair!r} must be a key and a value, such as gamma:0.99")
+        try:
+            read[key] = eval(text, dict(vars(rl_zoo3.utils)))
+        # The code may raise anything
+        except Exception as error:
+            is_text = isinstance(error, (NameError, SyntaxError))
+            advice = f'write text in quotes, as in "{key}:{text!r}"' if is_text else error
+            raise ValueError(f"{pair!r} is not a Python value: {advice}") from None
+    return read
+
+
+class _Pairs(argparse.Action):
+    """``-params key:value …``"""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        read: dict[str, Any] = {}
-        for pair in values:
-            key, colon, text = pair.partition(":")
-            if not colon or not key or not text:
-                raise argparse.ArgumentError(self, f"{pair!r} must be a key and a value, such as gamma:0.99")
-            try:
-                super().__call__(parser, namespace, [pair], option_string)
-            # The value is Python code, and may raise anything
-            except Exception as error:
-                quoted = f'"{key}:{text!r}"'
-                advice = (
-                    f"write text in quotes, as in {quoted}" if isinstance(error, (NameError, SyntaxError)) else error
-                )
-                raise argparse.ArgumentError(self, f"{pair!r} is not a Python value: {advice}") from None
-            read |= getattr(namespace, self.dest)
-        setattr(namespace, self.dest, read)
+        try:
+            setattr(namespace, self.dest, read_pairs(values))
+        except ValueError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
 
 
 class _TrainParser(argparse.ArgumentParser):
@@ -132,7 +138,7 @@ def _problems(args: argparse.Namespace) -> Iterator[Problem]:
         yield from check_agent(args.trained_agent, ALGOS[args.algo])
     section = _section(args)
     if args.trial_id is None:  # a trial changes the section; it is read later
-        yield from check_section(section.values, args.algo, args.env, section.where, has_budget=args.n_timesteps > 0)
+        yield from check_training(section, section.values, args.algo, args.env, has_budget=args.n_timesteps > 0)
 
 
 def _section(args: argparse.Namespace) -> Section:
