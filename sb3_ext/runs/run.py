@@ -15,7 +15,7 @@ import time
 import warnings
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -29,18 +29,16 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_ext.common.clean_text import mask_passwords, say
 from sb3_ext.common.env_spec import reward_threshold, spec_of
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.runs.facts import RunFacts, time_now
+from sb3_ext.runs.facts import RunFacts
+from sb3_ext.runs.facts_keeper import FactsKeeper
 from sb3_ext.runs.log_file import LogFile
-from sb3_ext.runs.registry import Registry
 from sb3_ext.runs.rows import RowStream
 from sb3_ext.runs.stock import StockCallbacks, iter_callbacks
-from sb3_ext.runs.stop_signals import catch_stop_signals, received_signal, release_stop_signals
+from sb3_ext.runs.stop_signals import catch_stop_signals, release_stop_signals
 
 __all__ = ["Event", "Phase", "Run"]
 
 Event = Literal["alert", "new_best"]
-#: Seconds between updates of ``run.json``; an evaluation updates it too
-_UPDATE_EVERY = 60.0
 
 
 class Phase(IntEnum):
@@ -110,11 +108,10 @@ class Run:
         self.make_env = make_env
         self._algo, self._axis, self._parent, self._stop_signals = algo, axis, parent, stop_signals
         self._log_file = log_file
-        self._registry = None if log_folder is None else Registry(log_folder)
+        self._keeper = FactsKeeper(self, log_folder)
         self._earlier, self._arguments = earlier, [mask_passwords(argument) for argument in arguments]
         self._session: tuple[BaseCallback, float] | None = None
         self._is_complete = False
-        self._kept: set[Path] = set()
         self._at_end: defaultdict[Phase, list[Callable[[], None]]] = defaultdict(list)
         self._on: defaultdict[Event, list[Callable[..., None]]] = defaultdict(list)
         # Weak: trainings that failed and that nobody ended must not stay in memory
@@ -158,8 +155,8 @@ class Run:
             self.facts.resume(self._earlier)
         if self.stock.evaluations:
             self.facts.evaluates, self.facts.deterministic_eval = True, self.stock.evaluations[0].deterministic
-        self._started = self._updated = time.perf_counter()
-        rows.add_observer(self._see_row)
+        self._started = time.perf_counter()
+        rows.add_observer(self._keeper.see_row)
         if self.folder is not None:
             self.keep(self.folder)
         self.folder = self.folder or self.stock.log_folder or _folder_of(model.logger)
@@ -256,40 +253,8 @@ class Run:
     def keep(self, folder: str | os.PathLike[str]) -> None:
         """Write ``run.json`` into the run folder, now and at the end."""
         folder = Path(folder)
-        self._save_facts(folder)
-        if folder not in self._kept:
-            self._kept.add(folder)
-            self.at_end(Phase.REPORT, lambda: self._save_facts(folder))
-
-    def _see_row(self, step: int, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Keep the score up to date, so that a killed run has one."""
-        is_evaluation = self.facts.see_row(row)
-        if not self.is_over and (is_evaluation or time.perf_counter() - self._updated > _UPDATE_EVERY):
-            self._updated = time.perf_counter()
-            self._measure()
-            try:
-                for folder in self._kept:
-                    self._save_facts(folder)
-            except OSError as error:
-                warnings.warn(f"{error.filename} could not be written: {error.strerror}.", stacklevel=2)
-        return {}
-
-    def _save_facts(self, folder: Path) -> None:
-        # An evaluation may have ended after the last row
-        self.facts.see_row(self.model.logger.name_to_value)
-        self.facts.save(folder)
-        if self._registry is not None and folder == self.given_folder:
-            try:
-                self._registry.update(folder, vars(self.facts))
-            # Some network folders have no locks
-            except (OSError, NotImplementedError) as error:
-                what = f"{self._registry.file} could not be written ({error}). Training continues"
-                warnings.warn(f"{what}; `sb3-ext runs` finds the run by its folder.", stacklevel=2)
-                self._registry = None
-
-    def _measure(self) -> None:
-        self.facts.seconds = round(self.seconds, 3)
-        self.facts.steps = int(self.model.num_timesteps)
+        if self._keeper.keep(folder):
+            self.at_end(Phase.REPORT, lambda: self._keeper.save(folder))
 
     def abandon(self) -> None:
         """End a training that nobody ended before the next one started."""
@@ -310,8 +275,9 @@ class Run:
         vars(self._session[0]).pop("on_training_end", None)
         atexit.unregister(self._at_exit)
         raised: BaseException | None = None
+        self.facts.stop_reason, self.facts.stop_advice = self.stop_reason, self._stop_advice
+        summary = self._keeper.complete()
         try:
-            self._complete_facts()
             for phase in Phase:
                 raised = self._do(phase) or raised
         finally:
@@ -320,7 +286,7 @@ class Run:
             self.rows.forget()
             release_stop_signals(self)
             if self._log_file is not None:
-                self._log_file.end(self._describe_end(), self.error)
+                self._log_file.end(summary, self.error)
         if raised is not None:
             raise raised
 
@@ -344,23 +310,6 @@ class Run:
                     what = getattr(do, "__qualname__", repr(do)).replace("._", ".")
                     warnings.warn(f"At the end of the training, {what}: {type(error).__name__}: {error}", stacklevel=4)
         return raised
-
-    def _complete_facts(self) -> None:
-        facts, error = self.facts, self.error
-        facts.state = "finished" if error is None else "interrupted" if self.is_interrupted else "failed"
-        facts.ended = time_now()
-        self._measure()
-        facts.stop_reason, facts.stop_advice = self.stop_reason, self._stop_advice
-        if self.is_interrupted:
-            signal = received_signal()
-            facts.signal = "SIGINT" if signal is None else signal.name
-        elif error is not None:
-            facts.error = f"{type(error).__name__}: {error}"[:1000]
-
-    def _describe_end(self) -> str:
-        facts = self.facts
-        why = next((f" ({reason})" for reason in (facts.signal, facts.stop_reason) if reason), "")
-        return f"Run {facts.id} {facts.state} at step {self.model.num_timesteps:,}{why}"
 
 
 #: Runs of models that are about to be trained
