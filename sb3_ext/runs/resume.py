@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
@@ -63,9 +62,7 @@ class TrainingState:
     n_threads: int
     total_timesteps: int
     seconds: float
-    recorded: list[dict[str, Any]]
     env: EnvStates
-    evaluation_envs: list[EnvStates]
     callbacks: list[Any]
     logs: dict[str, Any]
 
@@ -84,9 +81,7 @@ class TrainingState:
             n_threads=th.get_num_threads(),
             total_timesteps=model._total_timesteps,
             seconds=run.seconds,
-            recorded=_recorded(model.logger),
             env=save_envs(env),
-            evaluation_envs=[save_envs(evaluation.eval_env) for evaluation in run.stock.evaluations],
             callbacks=collect_states(run.top),
             logs={} if run.folder is None else log_positions(run.folder, model.num_timesteps),
         )
@@ -101,13 +96,9 @@ class TrainingState:
             # The wrappers have their statistics again, so the first observations must be computed again
             model._last_obs = env.reset()  # type: ignore[assignment]
             model._last_episode_starts = np.ones((env.num_envs,), dtype=bool)
-        for evaluation, saved in zip(run.stock.evaluations, self.evaluation_envs, strict=False):
-            _restore_envs(evaluation.eval_env, saved)
         if self.buffer is not None and problem is None:
             model.rollout_buffer.restore(self.buffer)  # type: ignore[attr-defined]
         th.set_num_threads(self.n_threads)
-        for target, values in zip(_pending(model.logger), self.recorded, strict=True):
-            target.update(values)
         restore_states(run.top, self.callbacks)
         run.seconds += self.seconds
         self.random.restore()
@@ -130,16 +121,6 @@ def _restore_envs(env: VecEnv, saved: EnvStates) -> str | None:
         restore_statistics(env, saved)
         return str(error)
     return saved.problem
-
-
-def _pending(logger: Logger) -> list[dict[str, Any]]:
-    return [logger.name_to_value, logger.name_to_count, logger.name_to_excluded]
-
-
-def _recorded(logger: Logger) -> list[dict[str, Any]]:
-    """What was recorded since the last row: SB3 writes the numbers of an update after the next rollout."""
-    plain = {name for name, value in logger.name_to_value.items() if isinstance(value, int | float | str | np.generic)}
-    return [{name: value for name, value in part.items() if name in plain} for part in _pending(logger)]
 
 
 def read_state(bundle: Bundle) -> TrainingState | None:
