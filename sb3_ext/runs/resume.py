@@ -27,7 +27,7 @@ from sb3_ext.common.random_state import RandomState
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.agents.bundle import RESUME_FILE, Bundle, find_bundle
 from sb3_ext.runs.callback_states import collect_states, restore_states
-from sb3_ext.runs.rewind import log_positions
+from sb3_ext.runs.rewind import continue_monitor_time, log_positions
 from sb3_ext.vec_env.state import EnvStates, restore_envs, restore_statistics, save_envs
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class TrainingState:
         if problem is None:
             vars(model).update(self.position)
         else:
+            continue_monitor_time(env, self.seconds)
             # The wrappers have their statistics again, so the first observations must be computed again
             model._last_obs = env.reset()  # type: ignore[assignment]
             model._last_episode_starts = np.ones((env.num_envs,), dtype=bool)

@@ -4,20 +4,26 @@ A killed training has logged more than its last checkpoint knows. Files are cut 
 kill leaves the old file or the new one.
 """
 
+from __future__ import annotations
+
 import csv
 import json
 import os
+import time
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.plain_files import as_number
 
-__all__ = ["log_positions", "monitor_kwargs", "rewind_logs"]
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env import VecEnv
+
+__all__ = ["continue_monitor_time", "log_positions", "monitor_kwargs", "rewind_logs"]
 
 _STEP = "time/total_timesteps"
 #: Finds the timesteps in a line; ``None`` in a header
@@ -57,6 +63,16 @@ def monitor_kwargs(folder: str | os.PathLike[str], n_envs: int) -> dict[str, Any
     files = [Path(folder) / f"{index}.monitor.csv" for index in range(n_envs)]
     can_append = all(file.is_file() and file.stat().st_size for file in files)
     return {"override_existing": False} if can_append else {}
+
+
+def continue_monitor_time(env: VecEnv, seconds: float) -> None:
+    """
+    Let the times in Monitor's files go on in new environments. Those whose state is restored do it by themselves.
+
+    :param seconds: of training before
+    """
+    if env.has_attr("t_start"):
+        env.env_method("set_wrapper_attr", "t_start", time.time() - seconds)
 
 
 def _truncate(path: Path, size: int) -> None:

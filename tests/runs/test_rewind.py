@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.monitor import load_results
 
-from sb3_ext.runs.rewind import log_positions, monitor_kwargs, rewind_logs
+from sb3_ext.runs.rewind import continue_monitor_time, log_positions, monitor_kwargs, rewind_logs
 from sb3_ext.runs.rows import AppendedCSV
 from sb3_ext.vec_env.choose import EnvConfig, choose_native
 
@@ -121,6 +122,15 @@ def test_atari_games_append_to_monitor_files(tmp_path):
     config = config._replace(monitor_kwargs=monitor_kwargs(tmp_path, 1))
     choose_native(config, str(tmp_path)).make([None]).close()
     assert (tmp_path / "0.monitor.csv").read_text() == text
+
+
+def test_the_time_of_new_environments_goes_on(tmp_path):
+    env = make_vec_env("CartPole-v1", 2, wrapper_class=TimeLimit, wrapper_kwargs={"max_episode_steps": 500})
+    continue_monitor_time(env, 1000.0)
+    env.reset()
+    infos = [info for _ in range(20) for info in env.step(np.ones(2, dtype=np.int64))[3]]
+    assert {round(info["episode"]["t"], -2) for info in infos if "episode" in info} == {1000}
+    continue_monitor_time(native(tmp_path), 1000.0)  # has no such wrapper
 
 
 def test_files_without_a_header_are_not_appended_to(tmp_path):
