@@ -31,6 +31,7 @@ CASES = {
     "pong_objects": ("ppo_ext", "Pong-v5_objects", STEPS),
     "pong_objects_normalized": ("ppo_ext", "Pong-v5_objects", {**STEPS, "normalize": True}),
     "pong_pixels": ("ppo_ext", "Pong-v5", {**STEPS, **PIXELS, "ext": {"native": False}}),
+    "pong_pixels_native": ("ppo_ext", "Pong-v5", {**STEPS, **PIXELS}),
     "pong_pixels_normalized": (
         "ppo_ext",
         "Pong-v5",
