@@ -180,7 +180,7 @@ def next_rollout_ends(model: BaseAlgorithm) -> int:
 class StateKeeper:
     """
     Keeps the latest state of a run: in memory as often as that is cheap, and on disk every so often. So a training that
-    is killed loses about a minute, and one that is interrupted a second or two.
+    is killed loses about a minute, and one that is interrupted a few seconds.
 
     :param seconds: between writes to disk, in the long run
     """
