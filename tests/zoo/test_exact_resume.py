@@ -37,6 +37,22 @@ CASES = {
         "Pong-v5",
         {**STEPS, **PIXELS, "ext": {"native": False}, "normalize": "{'norm_obs': False}"},
     ),
+    "curriculum": (
+        "ppo_ext",
+        "CartPole-v1",
+        {
+            **STEPS,
+            "ext": {
+                "curriculum": {
+                    "stages": [
+                        {"name": "a", "env_kwargs": {"sutton_barto_reward": True}, "next": {"steps": 100}},
+                        {"name": "b", "next": {"steps": 150}},
+                        {"name": "c", "env_kwargs": {"sutton_barto_reward": True}},
+                    ]
+                }
+            },
+        },
+    ),
     "schedules": (
         "ppo_ext",
         "CartPole-v1",

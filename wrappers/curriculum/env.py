@@ -74,6 +74,7 @@ class CurriculumEnv(gym.Wrapper, Recorded):
         self._stage: int | None = None
         self._originals: list[tuple[AttributePath, Any]] = []
         self._needs_seed = False
+        self._base_had_seed = False
         self._random = np.random.default_rng()
         self.set_stage(stage)
 
@@ -120,9 +121,10 @@ class CurriculumEnv(gym.Wrapper, Recorded):
         if seed is not None:
             self._random = np.random.default_rng(np.random.SeedSequence([seed, _STREAM]))
         elif self._needs_seed:
-            # Made after the environments were seeded, it would draw its own seed
+            # It would draw its own seed, since it was made or first used after the environments were seeded
             seed = int(self._random.integers(2**31))
         self._needs_seed = False
+        self._base_had_seed |= seed is not None and (self._base is None or self.env is self._base)
         self.idle = True
         return self.env.reset(seed=seed, options=options)
 
@@ -146,7 +148,7 @@ class CurriculumEnv(gym.Wrapper, Recorded):
         if self.env is not base:
             self.env.close()
         self._base, self.env, self._variant = base, env, variant
-        self._needs_seed = env is not base
+        self._needs_seed = env is not base or not self._base_had_seed
 
     def _restore_attributes(self) -> None:
         while self._originals:

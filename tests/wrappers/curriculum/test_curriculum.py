@@ -229,9 +229,12 @@ def test_a_reset_in_the_middle_of_an_episode_begins_the_stage_too():
     assert env.step(0)[1] == 10.0
 
 
-def test_a_seed_gives_the_same_episodes_in_environments_that_are_made_later():
+@pytest.mark.parametrize(
+    "stages", [TWO_LEVELS, {"stages": [{"env_kwargs": {"level": 10.0}, "next": {"steps": 1}}, {}]}]
+)
+def test_a_seed_gives_the_same_episodes_in_environments_that_are_first_used_later(stages):
     def observations(seed):
-        env = wrap_in_curriculum(Monitor(gym.make(LEVEL_ENV)), TWO_LEVELS)
+        env = wrap_in_curriculum(Monitor(gym.make(LEVEL_ENV)), stages)
         first, _ = play(env, 2, seed)
         env.get_wrapper_attr("set_stage")(1)
         second, _ = play(env, 2)
