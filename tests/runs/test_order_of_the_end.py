@@ -160,6 +160,7 @@ EVALUATION = [
 ]
 FINAL_MODEL = ["says: final model", "writes CartPole-v1.zip"]
 REST = [
+    "writes resume.zip",
     "writes last_model.zip",
     "writes checkpoints/last_model.json",
     "writes alerts.json",
@@ -204,6 +205,7 @@ ALONE = {
             "writes run.json",
             *ROW,
             *ROW,
+            "writes resume.zip",
             "writes last_model.zip",
             "writes checkpoints/last_model.json",
             "writes run.json",
