@@ -31,10 +31,9 @@ def print_comparison(folders: Sequence[Path], as_json: bool) -> int:
     for note in notes:
         print(note)
     few = sum(len(group.runs) < ENOUGH_SEEDS for group in groups)
-    print(
-        "Scores are interquartile means over seeds with 95 % bootstrap intervals."
-        + (f" {few} of {len(groups)} groups have fewer than {ENOUGH_SEEDS} seeds: too few to tell." if few else "")
-    )
+    print("Scores are interquartile means over seeds with 95 % bootstrap intervals.")
+    if few:
+        print(f"Groups with fewer than {ENOUGH_SEEDS} seeds: {few} of {len(groups)}. That is too few to tell.")
     return 0
 
 

@@ -49,12 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from sb3_ext.runs.find_run import find_run
     from sb3_ext.runs.record import read_record
+    from sb3_ext.zoo.load_run import check_is_zoo_run
 
     record = read_record(find_run(args.run, args.log_folder))
-    choice = _choose_model(record, args)
+    check_is_zoo_run(record)
+    choice, model = _choose_model(record, args)
     # Only JSON goes to stdout
     with redirect_stdout(sys.stderr if args.json else sys.stdout):
-        say(f"Playing {_describe(record, choice)}")
+        say(f"Playing {_describe(model)}")
         if not args.record and not args.json and args.output is None:
             _watch(record, args, choice)
             return 0
@@ -64,25 +66,44 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _choose_model(record: "RunRecord", args: argparse.Namespace) -> dict[str, Any]:
-    """As RL Zoo's arguments: the one that was asked for; by default the best, or else the final one."""
-    asked = {name: getattr(args, name) for name in _MODELS if name in args}
-    return asked or ({"load_best": True} if record.has_best_model and not args.final else {})
+def _choose_model(record: "RunRecord", args: argparse.Namespace) -> tuple[dict[str, Any], Path]:
+    """RL Zoo's arguments for the model that was asked for, by default the best or else the final one; and its file."""
+    from sb3_ext.runs.agents.checkpoint import BEST, LAST, Checkpoint, find_checkpoints, step_name
 
-
-def _describe(record: "RunRecord", choice: dict[str, Any]) -> str:
-    from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint
-
+    checkpoints = [checkpoint for checkpoint in find_checkpoints(record.folder) if checkpoint.kind == "step"]
+    choice = {name: getattr(args, name) for name in _MODELS if name in args}
+    if not choice and record.has_best_model and not args.final:
+        choice = {"load_best": True}
+    final = record.final_model or Path()
     if "load_checkpoint" in choice:
-        return f"the checkpoint of {choice['load_checkpoint']:,} steps of {record.folder}"
-    if "load_last_checkpoint" in choice:
-        return f"the last checkpoint of {record.folder}"
-    if "load_best" not in choice:
-        return f"the final model of {record.folder}"
-    best = Checkpoint(record.folder, BEST)
-    metrics = best.read_record().get("metrics", {}) if best.record.is_file() else {}
+        path = Checkpoint(record.folder, step_name(choice["load_checkpoint"])).model
+    elif "load_last_checkpoint" in choice:
+        path = checkpoints[-1].model if checkpoints else Path()
+    elif "load_best" in choice:
+        path = Checkpoint(record.folder, BEST).model
+    else:
+        # A training that was killed has only the last one
+        path = final if final.is_file() else Checkpoint(record.folder, LAST).model
+    if not path.is_file():
+        options = ["--load-best"] * record.has_best_model + ["--final"] * final.is_file()
+        options += [f"--load-checkpoint {checkpoint.step}" for checkpoint in checkpoints]
+        known = f"It has: {', '.join(options)}." if options else "It has no model at all."
+        raise UsageError(f"{record.folder} does not have the model that you asked for.\n{known}")
+    return choice, path
+
+
+def _describe(model: Path) -> str:
+    from sb3_ext.common.model_file import read_model_file
+    from sb3_ext.runs.agents.checkpoint import Checkpoint
+
+    try:
+        steps = read_model_file(model).num_timesteps
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    checkpoint = Checkpoint(model.parent, model.stem)
+    metrics = checkpoint.read_record().get("metrics", {}) if checkpoint.record.is_file() else {}
     score = metrics.get("eval/mean_reward")
-    return f"{best.model}: {best.step:,} steps" + ("" if score is None else f", evaluated at {score:,.2f}")
+    return f"{model}: {steps:,} steps" + ("" if score is None else f", evaluated at {score:,.2f}")
 
 
 def _watch(record: "RunRecord", args: argparse.Namespace, choice: dict[str, Any]) -> None:
@@ -124,7 +145,8 @@ def _evaluate(record: "RunRecord", args: argparse.Namespace, choice: dict[str, A
     facts = {"run": str(record.folder), "algo": record.algo, "env": record.env_id, "step": step, "seed": seed}
     result = {**facts, "deterministic": deterministic, **evaluated.as_dict()}
     scores = evaluated.scores
-    say(f"{len(scores.rewards)} episodes: mean reward {scores.mean:,.2f} +/- {scores.std:,.2f}")
+    n_episodes = len(scores.rewards)
+    say(f"{n_episodes} episode{'s' * (n_episodes != 1)}: mean reward {scores.mean:,.2f} +/- {scores.std:,.2f}")
     if evaluated.no_video is not None:
         say(f"No video: {evaluated.no_video}")
     if video is not None:

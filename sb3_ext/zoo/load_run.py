@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
 
-__all__ = ["LoadedRun", "load_run", "placed"]
+__all__ = ["LoadedRun", "check_is_zoo_run", "load_run", "placed"]
 
 _NOT_FOR_PLAYING: dict[str, Any] = {"learning_rate": 0.0, "lr_schedule": float, "clip_range": float, "buffer_size": 1}
 
@@ -30,13 +30,19 @@ class LoadedRun(NamedTuple):
     deterministic: bool
 
 
-@contextmanager
-def placed(run: RunRecord) -> Iterator[dict[str, str]]:
-    """Values of ``algo``, ``env``, ``folder`` and ``exp_id`` with which ``enjoy`` finds a run, wherever it is."""
+def check_is_zoo_run(run: RunRecord) -> None:
+    """:raises UsageError: when the run folder does not say how to make its environments"""
     if not run.algo or not run.args.get("env") or run.params_folder is None:
         raise UsageError(
             f"{run.folder} was not trained by RL Zoo: without its args.yml, nobody knows how to make the environments."
         )
+
+
+@contextmanager
+def placed(run: RunRecord) -> Iterator[dict[str, str]]:
+    """Values of ``algo``, ``env``, ``folder`` and ``exp_id`` with which ``enjoy`` finds a run, wherever it is."""
+    check_is_zoo_run(run)
+    assert run.algo is not None and run.params_folder is not None
     names = {"algo": run.algo, "env": str(run.args["env"])}
     folder = log_folder_of(run)
     if folder is not None:

@@ -32,7 +32,7 @@ def test_each_group_has_a_line_with_its_score_and_its_seeds(logs, capsys):
 
 def test_too_few_seeds_are_told(logs, capsys):
     printed = compare(logs, capsys, "--compare")
-    assert "too few seeds to tell" in printed and "1 of 2 groups have fewer than 5 seeds" in printed
+    assert "too few seeds to tell" in printed and "fewer than 5 seeds: 1 of 2" in printed
 
 
 def test_runs_can_be_named_and_the_first_is_the_baseline(logs, capsys):

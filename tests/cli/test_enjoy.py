@@ -5,6 +5,7 @@ import shutil
 
 import imageio_ffmpeg
 import pytest
+from report_folders import zoo_run
 
 from sb3_ext.cli import main
 
@@ -34,8 +35,8 @@ def enjoy(logs, capsys):
     ("words", "said", "file"),
     [
         ([], "best_model.zip: ", "best_model.zip"),
-        (["--final"], "the final model of", "CartPole-v1.zip"),
-        (["--load-checkpoint", "128"], "the checkpoint of 128 steps", "rl_model_128_steps.zip"),
+        (["--final"], "CartPole-v1.zip: 256 steps", "CartPole-v1.zip"),
+        (["--load-checkpoint", "128"], "rl_model_128_steps.zip: 128 steps", "rl_model_128_steps.zip"),
     ],
 )
 def test_it_says_which_model_it_plays_and_rl_zoo_loads_it(enjoy, words, said, file):
@@ -87,13 +88,26 @@ def test_a_run_folder_that_was_copied_elsewhere_can_be_played(enjoy, logs, tmp_p
     [
         ("nosuch", [], "There is no run 'nosuch'"),
         ("@last", ["-o", "game.gif"], "a video's name must end with .mp4"),
-        ("@last", ["--load-checkpoint", "7", "--json"], "--load-checkpoint 128"),
+        ("@last", ["--load-checkpoint", "7", "--json"], "It has: --load-best, --final, --load-checkpoint 128"),
     ],
 )
 def test_a_mistake_gets_a_short_answer(logs, run, words, answer, capsys):
     assert main(["enjoy", run, "-f", str(logs), *words]) == 2
     said = capsys.readouterr().err
     assert answer in said and "Traceback" not in said
+
+
+def test_a_run_without_a_model_says_so(tmp_path, capsys):
+    assert main(["enjoy", str(zoo_run(tmp_path / "run", algo="ppo"))]) == 2
+    assert "It has no model at all" in capsys.readouterr().err
+
+
+def test_half_a_model_is_named(logs, tmp_path, capsys):
+    copy = shutil.copytree(logs / "ppo_ext/CartPole-v1_1", tmp_path / "copied")
+    (copy / "best_model.zip").write_bytes((copy / "best_model.zip").read_bytes()[:1000])
+    assert main(["enjoy", str(copy)]) == 2
+    said = capsys.readouterr().err
+    assert "best_model.zip" in said and "Traceback" not in said
 
 
 def test_a_run_without_rl_zoos_files_is_refused(tmp_path, capsys):
