@@ -25,6 +25,7 @@ from sb3_ext.callbacks.alerts.nonfinite import (
 from sb3_ext.callbacks.alerts.options import AlertsOptions
 from sb3_ext.callbacks.alerts.rules.numbers import NAN
 from sb3_ext.callbacks.base import RunCallback
+from sb3_ext.common.full_disk import tolerate_full_disk
 from sb3_ext.common.names import nearest
 from sb3_ext.common.options import read_keywords
 from sb3_ext.runs.files import ALERTS_FILE, write_json
@@ -176,7 +177,8 @@ class Alerts(RunCallback):
     def _write_counts(self) -> None:
         folder = self._given_folder or self.run.folder
         if folder is not None:
-            write_json(folder / ALERTS_FILE, [asdict(count) for count in self.summary()])
+            with tolerate_full_disk(folder):
+                write_json(folder / ALERTS_FILE, [asdict(count) for count in self.summary()])
 
     def _tell_missing(self) -> None:
         """A rule whose metric never appears can't fire, and its author would believe that all is well."""

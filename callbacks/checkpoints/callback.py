@@ -11,6 +11,7 @@ from stable_baselines3.common.callbacks import EvalCallback
 from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
 from sb3_ext.callbacks.checkpoints.recorder import CheckpointRecorder, MakeEnv
+from sb3_ext.common.full_disk import tolerate_full_disk
 from sb3_ext.common.model_file import read_model_file
 from sb3_ext.common.options import read_keywords
 from sb3_ext.runs.agents.bundle import Bundle
@@ -87,13 +88,15 @@ class Checkpoints(RunCallback):
 
     def _on_rollout_start(self) -> None:
         if self._states is not None:
-            self._states.at_rollout_start()
+            with tolerate_full_disk(self.folder):
+                self._states.at_rollout_start()
             is_due = bool(self._next) and next_rollout_ends(self.model) >= self._next
             self._state = self._states.capture() if is_due else None
 
     def _on_step(self) -> bool:
         if self._next and self.num_timesteps >= self._next:
-            self._save_step()
+            with tolerate_full_disk(self.folder):
+                self._save_step()
             self._set_next()
         return True
 

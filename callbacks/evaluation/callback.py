@@ -17,6 +17,7 @@ from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.callbacks.evaluation.results import describe, log_late, log_now, metrics_of, save_evaluations
 from sb3_ext.callbacks.evaluation.stop import StopCondition
 from sb3_ext.callbacks.evaluation.worker import EvaluationWorker
+from sb3_ext.common.full_disk import tolerate_full_disk
 from sb3_ext.common.options import read_keywords
 from sb3_ext.runs.agents.checkpoint import BEST, save_model
 from sb3_ext.runs.agents.env_recipe import EnvRecipe, PlaceholderEnv
@@ -237,7 +238,8 @@ class Evaluation(RunCallback, EvalCallback):
     def _request(self, worker: EvaluationWorker) -> None:
         # A curriculum sets the stage in this process only
         stage = self.eval_env.get_attr("stage", 0)[0] if self.eval_env.has_attr("stage") else None
-        worker.request(self.model, stage)
+        with tolerate_full_disk(self.best_model_save_path):
+            worker.request(self.model, stage)
 
     def _report_late(self, snapshot: AgentSnapshot, scores: Scores) -> bool:
         try:
@@ -252,8 +254,9 @@ class Evaluation(RunCallback, EvalCallback):
         :return: whether the callbacks want training to continue
         """
         self.last_step, self.last_mean_reward = step, scores.mean
-        is_best = scores.mean > self.best_mean_reward
-        self.best_mean_reward = max(self.best_mean_reward, scores.mean)
+        best_before = self.best_mean_reward
+        is_best = scores.mean > best_before
+        self.best_mean_reward = max(best_before, scores.mean)
         self._keep(step, scores)
         metrics = metrics_of(scores, step, self.best_mean_reward)
         if snapshot is not None:
@@ -264,8 +267,14 @@ class Evaluation(RunCallback, EvalCallback):
             log_now(self.logger, metrics, self.num_timesteps)
         if self._stop is not None and not self.run.is_over:
             self._stop.see_evaluation(scores.mean, step / self.model._total_timesteps)
-        go_on = self._save_best(snapshot) if is_best else True
-        return go_on and self._on_event()
+        if not is_best:
+            return self._on_event()
+        with tolerate_full_disk(self.best_model_save_path):
+            self._save_best(snapshot)
+            go_on = self.callback_on_new_best is None or self.callback_on_new_best.on_step()
+            return go_on and self._on_event()
+        self.best_mean_reward = best_before  # the one that was saved
+        return self._on_event()
 
     def _keep(self, step: int, scores: Scores) -> None:
         self.evaluations_timesteps.append(step)
@@ -273,7 +282,9 @@ class Evaluation(RunCallback, EvalCallback):
         self.evaluations_length.append(list(scores.lengths))
         if scores.successes:
             self.evaluations_successes.append(list(scores.successes))
-        if self.log_path is not None:
+        if self.log_path is None:
+            return
+        with tolerate_full_disk(os.path.dirname(self.log_path)):
             save_evaluations(
                 Path(f"{self.log_path}.npz"),
                 timesteps=self.evaluations_timesteps,
@@ -282,7 +293,7 @@ class Evaluation(RunCallback, EvalCallback):
                 successes=self.evaluations_successes,
             )
 
-    def _save_best(self, snapshot: AgentSnapshot | None) -> bool:
+    def _save_best(self, snapshot: AgentSnapshot | None) -> None:
         if self.best_model_save_path is not None:
             best = Path(self.best_model_save_path, f"{BEST}.zip")
             if snapshot is not None:
@@ -290,7 +301,6 @@ class Evaluation(RunCallback, EvalCallback):
             else:
                 save_statistics(self.model, best)
                 save_model(self.model, best)
-        return self.callback_on_new_best is None or self.callback_on_new_best.on_step()
 
     def _finish(self) -> None:
         error = self.run.error

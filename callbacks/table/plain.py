@@ -8,6 +8,7 @@ from typing import ClassVar, TextIO
 
 from sb3_ext.callbacks.table.format import format_value
 from sb3_ext.callbacks.table.state import AlertMetric, alerts_of
+from sb3_ext.common.full_disk import tolerate_full_disk
 from sb3_ext.common.stateful import Stateful
 from sb3_ext.metrics.catalogue import catalogue, describe, ordered
 
@@ -43,7 +44,8 @@ class PlainLines(Stateful):
     def flush(self) -> None:
         """Write the latest row, if it has not been written."""
         if self._waiting is not None:
-            print(self._waiting, file=self._file, flush=True)
+            with tolerate_full_disk(None):  # the output may be in a file
+                print(self._waiting, file=self._file, flush=True)
             self._waiting, self._written_at = None, time.monotonic()
 
 

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from sb3_ext.common.full_disk import tolerate_full_disk
+
 __all__ = ["listeners", "mask_passwords", "masked_command_line", "printable", "say"]
 
 #: An address without its scheme, up to a space or to the quote that ends a JSON string
@@ -26,7 +28,8 @@ def mask_passwords(text: str) -> str:
 def say(text: str, verbose: int = 1, level: int = 1) -> None:
     """Print a message for the user, without passwords, if ``verbose`` reaches the level of the message."""
     if verbose >= level:
-        print(mask_passwords(text), flush=True)
+        with tolerate_full_disk(None):  # the output may be in a file
+            print(mask_passwords(text), flush=True)
         for listener in listeners:
             listener(text)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sb3_ext.common.full_disk import is_full_disk, tolerate_full_disk
 from sb3_ext.runs.facts import time_now
 from sb3_ext.runs.registry import Registry
 from sb3_ext.runs.stop_signals import received_signal
@@ -58,12 +59,18 @@ class FactsKeeper:
         run = self._run
         # An evaluation may have ended after the last row
         run.facts.see_row(run.model.logger.name_to_value)
-        run.facts.save(folder)
-        if self._registry is not None and folder == run.given_folder:
+        with tolerate_full_disk(folder):
+            run.facts.save(folder)
+            self._update_registry(folder)
+
+    def _update_registry(self, folder: Path) -> None:
+        if self._registry is not None and folder == self._run.given_folder:
             try:
-                self._registry.update(folder, vars(run.facts))
+                self._registry.update(folder, vars(self._run.facts))
             # Some network folders have no locks
             except (OSError, NotImplementedError) as error:
+                if is_full_disk(error):
+                    raise
                 what = f"{self._registry.file} could not be written ({error}). Training continues"
                 warnings.warn(f"{what}; `sb3-ext runs` finds the run by its folder.", stacklevel=2)
                 self._registry = None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from sb3_ext.common.clean_text import listeners, mask_passwords, printable
+from sb3_ext.common.full_disk import WholeLines
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.files import LOG_FILE
 
@@ -42,8 +43,7 @@ class LogFile:
         self._times: Counter[str] = Counter()
         self._left = _MAX_SIZE
         try:
-            # By line: a killed process loses nothing
-            self._file = self.path.open("a", encoding="utf-8", errors="replace", buffering=1)
+            self._file = WholeLines(self.path)
         except OSError as error:
             self._give_up(error)
             return
@@ -91,6 +91,7 @@ class LogFile:
             return
         try:
             self._file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+            self._file.flush()
         except OSError as error:
             self._give_up(error)
 

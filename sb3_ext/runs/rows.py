@@ -11,6 +11,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +24,7 @@ from stable_baselines3.common.logger import (
     filter_excluded_keys,
 )
 
+from sb3_ext.common.full_disk import WholeLines, tolerate_full_disk
 from sb3_ext.metrics.curves import CurveStore
 from sb3_ext.runs.files import atomic_write
 
@@ -97,6 +99,8 @@ class RowStream(KVWriter):
             if isinstance(output_format, RowStream):
                 return output_format
         rows = cls(logger)
+        for output_format in logger.output_formats:
+            output_format.write = partial(_write, output_format.write, logger.dir)  # type: ignore[method-assign]
         logger.output_formats.insert(0, rows)
         return rows
 
@@ -162,6 +166,11 @@ class RowStream(KVWriter):
         """Nothing is held open."""
 
 
+def _write(write: Callable[..., None], folder: str | None, *args: Any) -> None:
+    with tolerate_full_disk(folder):
+        write(*args)
+
+
 def dump_row(logger: Logger, step: int) -> None:
     """Write a row now, with the timesteps, which files would not have otherwise."""
     logger.record("time/total_timesteps", step, exclude="tensorboard")
@@ -188,7 +197,7 @@ class AppendedJSON(JSONOutputFormat):
 
     def __init__(self, filename: str) -> None:
         _drop_unfinished_line(Path(filename))
-        self.file = open(filename, "a", encoding="utf-8")
+        self.file = WholeLines(filename)  # type: ignore[assignment]
 
 
 class AppendedCSV(CSVOutputFormat):
@@ -203,13 +212,14 @@ class AppendedCSV(CSVOutputFormat):
         with path.open(encoding="utf-8") as file:
             header = file.readline().rstrip("\n")
         self.keys = header.split(self.separator) if header else []
-        self.file = path.open("a", encoding="utf-8")
+        self.file = WholeLines(path)  # type: ignore[assignment]
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         new = [key for key in filter_excluded_keys(key_values, key_excluded, "csv") if key not in self.keys]
-        if new:
-            self._add_columns(new)
-        super().write(key_values, key_excluded, step)
+        with tolerate_full_disk(Path(self.file.name).parent):
+            if new:
+                self._add_columns(new)
+            super().write(key_values, key_excluded, step)
 
     def _add_columns(self, names: list[str]) -> None:
         # SB3 reads all lines into memory and overwrites them, which leaves a broken file if it is killed meanwhile
@@ -222,7 +232,7 @@ class AppendedCSV(CSVOutputFormat):
                     new.write(line.rstrip("\n") + self.separator * len(names) + "\n")
         self.keys += names
         self.file.close()
-        self.file = path.open("a", encoding="utf-8")
+        self.file = WholeLines(path)  # type: ignore[assignment]
 
 
 def add_log_files(logger: Logger, folder: str | Path) -> list[KVWriter]:

@@ -16,6 +16,7 @@ import warnings
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.clean_text import mask_passwords, say
 from sb3_ext.common.env_spec import reward_threshold, spec_of
+from sb3_ext.common.full_disk import tolerate_full_disk
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.facts_keeper import FactsKeeper
@@ -237,7 +239,8 @@ class Run:
     def emit(self, event: Event, *args: Any) -> None:
         for do in self._on[event]:
             try:
-                do(*args)
+                with tolerate_full_disk(self.folder):
+                    do(*args)
             # A tracker that can't be reached must not end a training
             except Exception as error:
                 warnings.warn(f"At the event {event!r}: {type(error).__name__}: {error}", stacklevel=3)
@@ -300,7 +303,8 @@ class Run:
         raised: BaseException | None = None
         for do in self._at_end.pop(phase, ()):
             try:
-                do()
+                with nullcontext() if is_final_model else tolerate_full_disk(self.folder):
+                    do()
             # Whatever fails, the others must still save what they have
             except BaseException as error:
                 if is_final_model or not isinstance(error, Exception):

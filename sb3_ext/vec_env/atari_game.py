@@ -16,6 +16,7 @@ from ale_py.vector_env import AtariVectorEnv
 from stable_baselines3.common.monitor import ResultsWriter
 
 from sb3_ext.vec_env.atari_config import AtariSettings
+from sb3_ext.vec_env.monitor_files import write_whole_lines
 
 __all__ = ["AtariGame", "Frame", "Moves", "Transition", "screen_dims"]
 
@@ -93,7 +94,8 @@ class AtariGame:
         self._writer: ResultsWriter | None = None
         if monitor_file is not None:
             header: dict[str, float | str] = {"t_start": self._t_start, "env_id": settings.spec.id}
-            self._writer = ResultsWriter(monitor_file, header, override_existing=override_existing)
+            writer = ResultsWriter(monitor_file, header, override_existing=override_existing)
+            self._writer = write_whole_lines(writer)
 
     def send(self, action: int) -> None:
         """Start an action in the emulator's thread."""

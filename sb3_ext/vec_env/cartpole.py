@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from sb3_ext.common.names import check_choice
+from sb3_ext.vec_env.monitor_files import write_whole_lines
 
 __all__ = ["CartPoleVecEnv"]
 
@@ -85,7 +86,8 @@ class CartPoleVecEnv(VecEnv):
         if monitor_dir is not None:
             header: dict[str, float | str] = {"t_start": self._t_start, "env_id": _ENV_ID}
             paths = [os.path.join(monitor_dir, str(start_index + index)) for index in range(n_envs)]
-            self._writers = [ResultsWriter(path, header, override_existing=override_existing) for path in paths]
+            writers = (ResultsWriter(path, header, override_existing=override_existing) for path in paths)
+            self._writers = [write_whole_lines(writer) for writer in writers]
         super().__init__(n_envs, self._env.single_observation_space, self._env.single_action_space)
         self.metadata = self._env.metadata
 

@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from sb3_ext.common.env_spec import remember_spec
 from sb3_ext.vec_env.choose import EnvConfig, VecEnvChoice, VecEnvChooser
 from sb3_ext.vec_env.mixed import mixed, once_each
+from sb3_ext.vec_env.monitor_files import tolerant_monitors
 from sb3_ext.zoo.options import ExtOptions
 
 __all__ = ["EnvironmentMaker"]
@@ -38,6 +39,7 @@ class EnvironmentMaker(ExperimentManager):
                 choice = self._choose_vec_env(eval_env, monitor_dir)
                 self.vec_env_class = choice.make  # type: ignore[assignment]
                 self.frame_stack = None if choice.stacks_frames else self.frame_stack
+            self.vec_env_class = tolerant_monitors(self.vec_env_class)  # type: ignore[assignment]
             n_envs = self._mix_members(n_envs, eval_env, monitor_dir)
             env = super().create_envs(n_envs, eval_env, no_log)
             remember_spec(env, gym.spec(self.env_name.gym_id))

@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.clean_text import mask_passwords, masked_command_line, say
+from sb3_ext.common.full_disk import is_full_disk
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
@@ -39,6 +40,7 @@ from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import build_callbacks, masked
 from sb3_ext.zoo.config.mistakes import check_masks, raise_if_mistake
 from sb3_ext.zoo.environments import EnvironmentMaker
+from sb3_ext.zoo.final_model import save_final_model
 from sb3_ext.zoo.hyperparameters import HyperparameterReader
 from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
@@ -220,6 +222,8 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
                 if self._uses_options and (died or isinstance(error, WorkerDied)):
                     # The traceback shows where it was missed, not why it died
                     sys.exit(f"{died or error}\ncontinue with: sb3-ext resume {self.save_path}")
+                if self._uses_options and is_full_disk(error):
+                    sys.exit(f"{self.save_path}: {error.strerror}: the final model is not saved.")
                 raise
             # A signal to a whole process group ends the environments too, and they can't be closed any more
             if not isinstance(error, EOFError | ConnectionError | WorkerDied):
@@ -229,7 +233,8 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
 
     def _save_once(self, model: BaseAlgorithm) -> None:
         if not self._is_saved:
-            super().save_trained_model(model)
+            save = save_final_model if self._uses_options else ExperimentManager.save_trained_model
+            save(self, model)
             self._is_saved = True
 
     def save_trained_model(self, model: BaseAlgorithm) -> None:
