@@ -68,7 +68,8 @@ class WholeLines(io.StringIO):
                 while text:
                     text = text[self._file.write(text) :]
             except OSError as error:
-                os.ftruncate(self._file.fileno(), size)
+                with suppress(OSError):  # not a regular file
+                    os.ftruncate(self._file.fileno(), size)
                 if not (self._is_silent and is_full_disk(error)):
                     raise
 
