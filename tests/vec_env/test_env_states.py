@@ -264,6 +264,22 @@ def test_shared_objects_functions_and_own_methods_continue(env_class):
     assert assert_continues(lambda: make(env_class)) > 10
 
 
+class CountingVecEnv(DummyVecEnv):
+    """Has a state of its own."""
+
+    n_steps = 0
+
+    def step_wait(self):
+        self.n_steps += 1
+        return super().step_wait()
+
+
+def test_a_subclass_of_a_known_vectorised_environment_is_a_problem():
+    env = make("CartPole-v1", vec_env_cls=CountingVecEnv)
+    env.reset()
+    assert save_envs(env).problem.startswith("The state of CountingVecEnv can't be saved: CountingVecEnv.envs (list)")
+
+
 def test_rendering_is_neither_saved_nor_needed():
     def make_env():
         env = make("CartPole-v1", env_kwargs={"render_mode": "rgb_array"})

@@ -38,7 +38,7 @@ class _Saved:
     #: A state for each environment, which fits ``DummyVecEnv``, ``SubprocVecEnv`` and ``MulticoreVecEnv``; or that of
     #: the vectorised environment, with its signature; or ``None`` if there is a problem
     base: list[bytes] | tuple[list[str], bytes] | None
-    common: dict[str, Any]
+    common: bytes
     #: Of each ``VecNormalize``: means and variances of observations and returns
     statistics: list[dict[str, Any]]
 
@@ -50,12 +50,12 @@ def save_envs(env: VecEnv) -> EnvStates:
     :param env: the vectorised environment with its wrappers
     """
     wrappers, base = _split(env)
-    problem, states, common = None, None, {}
+    problem, states, common = None, None, b""
     try:
         wrapper_states = signature(wrappers), save_layers(wrappers, [base])
         try:
             states = _save_base(base)
-            common = {name: getattr(base, name) for name in _COMMON}
+            common = _save_common(base)
         except CantSave as error:
             problem = f"{error}"
         except (RuntimeError, EOFError, OSError) as error:
@@ -88,8 +88,7 @@ def restore_envs(env: VecEnv, states: EnvStates) -> None:
     apply = load_layers(wrappers, saved.wrappers[1], [base])
     if saved.base is not None:
         _restore_base(base, saved.base)
-        for name, value in saved.common.items():
-            setattr(base, name, value)
+        vars(base).update(pickle.loads(saved.common))
     apply()
 
 
@@ -129,12 +128,20 @@ def _spaces(env: VecEnv) -> str:
     return f"observations in {env.observation_space} and actions in {env.action_space}"
 
 
+def _save_common(base: VecEnv) -> bytes:
+    try:
+        return pickle.dumps({name: getattr(base, name) for name in _COMMON})
+    # An info may contain anything
+    except Exception as error:
+        raise CantSave(f"The infos of the last reset can't be pickled: {error}.") from error
+
+
 def _save_base(base: VecEnv) -> list[bytes] | tuple[list[str], bytes]:
-    if isinstance(base, DummyVecEnv):
+    if type(base) is DummyVecEnv:  # a subclass may have a state of its own
         return [save_env(env) for env in base.envs]
-    if isinstance(base, MulticoreVecEnv):
+    if type(base) is MulticoreVecEnv:
         return base.call_with_envs(save_env)
-    if isinstance(base, SubprocVecEnv):
+    if type(base) is SubprocVecEnv:
         _attach_hook(base)
         return _without_errors(base.env_method(HOOK, "save"))
     layers = find_layers(base)
