@@ -103,7 +103,8 @@ class TrainingState:
         restore_states(run.top, self.callbacks)
         run.seconds += self.seconds
         self.random.restore()
-        vars(getattr(model.policy, "action_dist", None) or self).update(self.noise)
+        for name, matrix in self.noise.items():
+            setattr(model.policy.action_dist, name, matrix)
         if self.is_at_end and getattr(model, "use_sde", False):
             model.policy.reset_noise(env.num_envs)  # type: ignore[operator]
         return problem
