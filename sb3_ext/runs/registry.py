@@ -121,7 +121,8 @@ class Registry:
     def _locked(self) -> Iterator[None]:
         from filelock import FileLock
 
-        with FileLock(self.folder / f".{REGISTRY_FILE}.lock", timeout=_PATIENCE, poll_interval=0.01):
+        lock = FileLock(self.folder / f".{REGISTRY_FILE}.lock")
+        with lock.acquire(timeout=_PATIENCE, poll_interval=0.01):
             yield
 
     def _read_run(self, run: Path, logged: Mapping[str, Any] = MappingProxyType({})) -> Entry:
