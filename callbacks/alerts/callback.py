@@ -90,10 +90,15 @@ class Alerts(RunCallback):
         if self.verbose >= 1:
             self.run.at_end(Phase.SUMMARY, lambda: _print_summary(self.summary()))
 
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "length": self._engine.context.facts.length}
+
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore(state)
-        engine = self._engine
-        engine.context.facts = replace(engine.context.facts, start=self.model._num_timesteps_at_start)
+        context = self._engine.context
+        context.facts = replace(context.facts, start=self.model._num_timesteps_at_start)
+        if context.facts.length != state["length"]:
+            self._engine.rescale(state["length"] / context.facts.length)
         self.run.alert_metrics.update({count.id: count.metric for count in self.summary()})
         self._write_counts()
 

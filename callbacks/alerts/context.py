@@ -48,10 +48,13 @@ class RuleFacts:
     options: Mapping[str, Any] = field(default_factory=dict)
     bounds_of: Callable[[str], tuple[float, float]] = lambda name: (-math.inf, math.inf)
 
+    @property
+    def length(self) -> int:
+        return self.total - self.start
+
     def progress(self, step: int) -> float:
         """Fraction of the training that is done."""
-        length = self.total - self.start
-        return min(max((step - self.start) / length, 0.0), 1.0) if length > 0 else 1.0
+        return min(max((step - self.start) / self.length, 0.0), 1.0) if self.length > 0 else 1.0
 
 
 class RuleContext(Stateful):

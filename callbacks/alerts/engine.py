@@ -43,6 +43,13 @@ class FiringWindow(Stateful):
         is_full = len(verdicts) >= self._rows and progress - self._started >= self._span
         return is_bad and is_full and self._n_bad >= self._share * len(verdicts)
 
+    def rescale(self, factor: float) -> None:
+        """Multiply the progress so far, after the length of the training was changed."""
+        for _ in range(len(self._verdicts)):
+            progress, is_bad = self._verdicts.popleft()
+            self._verdicts.append((progress * factor, is_bad))
+        self._started = None if self._started is None else self._started * factor
+
 
 class Alert(NamedTuple):
     """A rule that fired in a row."""
@@ -111,6 +118,12 @@ class RuleEngine(Stateful):
         self._guard = Guard("Alert")
         #: Ids of the rules checked in the last row
         self.checked: list[str] = []
+
+    def rescale(self, factor: float) -> None:
+        """Multiply the progress so far, after the length of the training was changed."""
+        self.context.score.rescale(factor)
+        for state in self._states.values():
+            state.window.rescale(factor)
 
     @property
     def active(self) -> list[ActiveRule]:

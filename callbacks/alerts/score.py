@@ -42,6 +42,9 @@ class _Course(Stateful):
             self._points = self._points[::2]
             self._stride *= 2
 
+    def rescale(self, factor: float) -> None:
+        self._points = [(progress * factor, score) for progress, score in self._points]
+
     def since(self, share: float, at_least: int = 0) -> list[float]:
         """The scores in the last part of the training, at least ``at_least`` if there are as many."""
         points = self._points
@@ -101,6 +104,11 @@ class Score(Stateful):
             self._anchor, self.improved_at = score, progress
         elif self.learned and score < (self._anchor + self.first) / 2:
             self._anchor = score  # learning it again counts too
+
+    def rescale(self, factor: float) -> None:
+        """Multiply the progress so far, after the length of the training was changed."""
+        self.improved_at *= factor
+        self._course.rescale(factor)
 
     def n_since(self, share: float) -> int:
         """Number of scores in the last part of the training."""

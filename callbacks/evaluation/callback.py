@@ -58,7 +58,7 @@ class Evaluation(RunCallback, EvalCallback):
     :param fields: fields of :class:`EvaluationOptions`, instead of ``options``
     """
 
-    state_names: ClassVar[tuple[str, ...]] = (*EVALUATION_STATE, "last_step", "skipped", "_stop")
+    state_names: ClassVar[tuple[str, ...]] = (*EVALUATION_STATE, "last_step", "skipped", "_stop", "_worker")
 
     def __init__(
         self,
@@ -169,15 +169,15 @@ class Evaluation(RunCallback, EvalCallback):
         self.run.at_end(Phase.EVALUATE, self._finish)
 
     def state(self) -> dict[str, Any]:
-        is_running = self._worker is not None and self._worker.pending is not None
-        return {**super().state(), "_due": self._due, "is_running": is_running}
+        is_pending = self._worker is not None and self._worker.pending is not None
+        return {**super().state(), "_due": self._due, "is_pending": is_pending}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore(state)
         assert self._stop is not None
         self._due = min(state["_due"], self._next_due()) if self._stop.has_begun else math.inf
-        if state["is_running"]:
-            self._due = self.num_timesteps  # its snapshot is gone: evaluate the present agent instead
+        if state["is_pending"] and (self._worker is None or self._worker.pending is None):
+            self._due = self.num_timesteps  # its snapshot was too large: evaluate the present agent instead
 
     def _next_due(self) -> float:
         if self._every < 1:

@@ -2,16 +2,21 @@
 
 import atexit
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.common.random_state import RandomState
+from sb3_ext.common.stateful import Stateful
 from sb3_ext.runs.agents.env_recipe import EnvRecipe
-from sb3_ext.runs.agents.snapshot import AgentSnapshot, ScoreAgent, SnapshotFolder
+from sb3_ext.runs.agents.snapshot import AgentSnapshot, PackedSnapshot, ScoreAgent, SnapshotFolder
 from sb3_ext.runs.play.scoring import Scores
 from sb3_ext.runs.processes.jobs import JobQueue
+from sb3_ext.vec_env.state import EnvStates, restore_envs, save_envs
 from sb3_ext.wrappers.training_link import link_to_training
 
 __all__ = ["EvaluationWorker"]
@@ -20,9 +25,13 @@ __all__ = ["EvaluationWorker"]
 _SHORT_WAIT = 5.0
 #: Seconds that training waits for an evaluation, plus three times the duration of the last one
 _PATIENCE = 60.0
+#: Bytes of a snapshot that is kept in a state
+_MAX_PACKED = 1 << 26
+#: Environments and random numbers after an evaluation: the next one continues there
+_Position = tuple[EnvStates, RandomState]
 
 
-class EvaluationWorker:
+class EvaluationWorker(Stateful):
     """
     Starts a process that evaluates one snapshot at a time. When it can't be started, fails or takes too long, a warning
     says why, and nothing is lost: its snapshot is evaluated here, in ``env``.
@@ -49,6 +58,9 @@ class EvaluationWorker:
         self.patience = _PATIENCE
         #: Process id; ``None`` when there is no process
         self.pid: int | None = None
+        self._packed: PackedSnapshot | None = None
+        self._position: _Position | None = None
+        self._is_resumed = False
         self._jobs = JobQueue(name="evaluation process")
         self._is_behind = False
         try:
@@ -73,8 +85,24 @@ class EvaluationWorker:
     def request(self, model: BaseAlgorithm, stage: int | None) -> None:
         """Evaluate the model as it is now, one snapshot at a time, in a stage of the curriculum if there is one."""
         assert self.is_running and self.pending is None
-        self.pending = self._snapshots.take(model, stage)
-        self._jobs.submit("evaluation", _score, self.pending)
+        self._submit(self._snapshots.take(model, stage))
+
+    def _submit(self, snapshot: AgentSnapshot) -> None:
+        self.pending, self._packed = snapshot, None
+        if self.is_running:
+            self._jobs.submit("evaluation", _score, snapshot, self._position if self._is_resumed else None)
+            self._is_resumed = False
+
+    def state(self) -> dict[str, Any]:
+        """What is being evaluated, too."""
+        if self.pending is not None and self._packed is None and self.pending.model.stat().st_size <= _MAX_PACKED:
+            self._packed = self.pending.pack()
+        return {"position": self._position, "pending": self._packed}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._position, self._is_resumed = state["position"], True
+        if state["pending"] is not None:
+            self._submit(self._snapshots.unpack(state["pending"]))
 
     def collect(self, timeout: float | None = None) -> tuple[AgentSnapshot, Scores]:
         """
@@ -88,12 +116,13 @@ class EvaluationWorker:
             outcome = self._jobs.next_outcome(timeout)
             if outcome is None:
                 raise TimeoutError
-            scores = outcome.result
-            if outcome.error is not None:
+            if outcome.error is None:
+                scores, self._position = outcome.result
+            else:
                 self._do_without(f"An evaluation failed: {outcome.error}\n{outcome.details}".rstrip())
         if scores is None:
             scores = snapshot.score(self._algorithm, self._env, self._score_agent)
-        self.pending = None
+        self.pending = self._packed = None
         self.patience = _PATIENCE + 3 * scores.seconds
         return snapshot, scores
 
@@ -163,5 +192,11 @@ def _prepare(
     _prepared = algorithm, env, score_agent
 
 
-def _score(snapshot: AgentSnapshot) -> Scores:
-    return snapshot.score(*_prepared)
+def _score(snapshot: AgentSnapshot, position: _Position | None) -> tuple[Scores, _Position]:
+    env = _prepared[1]
+    if position is not None:
+        with suppress(ValueError):  # other environments than before
+            restore_envs(env, position[0])
+        position[1].restore()
+    scores = snapshot.score(*_prepared)
+    return scores, (save_envs(env), RandomState.now())

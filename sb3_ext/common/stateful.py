@@ -42,11 +42,15 @@ class Stateful:
         put_state(self, self._all_names, state)
 
 
+class _Nested(dict[str, Any]):
+    """The state of an object within another one."""
+
+
 def _copied(value: Any) -> Any:
     if type(value) in _UNCHANGEABLE:  # most are, and this is the fastest way to know
         return value
     if isinstance(value, Stateful):
-        return value.state()
+        return _Nested(value.state())
     if isinstance(value, dict):
         # Not a Counter or defaultdict, whose factory may not be picklable
         return {key: _copied(item) for key, item in value.items()}
@@ -55,8 +59,9 @@ def _copied(value: Any) -> Any:
 
 def _put(owner: object, name: str, value: Any) -> None:
     present = getattr(owner, name, None)
-    if isinstance(present, Stateful):
-        if value is not None:
+    if isinstance(present, Stateful) or isinstance(value, _Nested):
+        # One of them may be missing, if the settings have changed
+        if isinstance(present, Stateful) and isinstance(value, _Nested):
             present.restore(value)
     elif isinstance(present, dict) and any(isinstance(item, Stateful) for item in present.values()):
         for key in present.keys() & value.keys():

@@ -22,10 +22,13 @@ try:
 except ImportError:  # Windows, where a killed training leaves its snapshots
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["AgentSnapshot", "ScoreAgent", "SnapshotFolder"]
+__all__ = ["AgentSnapshot", "PackedSnapshot", "ScoreAgent", "SnapshotFolder"]
 
 #: Plays an agent in environments
 ScoreAgent = Callable[[BaseAlgorithm, VecEnv], Scores]
+
+#: Step, stage, and the content of the files of model and statistics
+PackedSnapshot = tuple[int, int | None, bytes, bytes | None]
 
 _PREFIX, _LOCK = ".evaluation-", "lock"
 #: How many neighbouring folders are searched
@@ -59,6 +62,10 @@ class AgentSnapshot:
             os.replace(statistics, statistics_path(path))
         os.replace(self.model, path)
 
+    def pack(self) -> PackedSnapshot:
+        statistics = statistics_path(self.model)
+        return self.step, self.stage, self.model.read_bytes(), statistics.read_bytes() if statistics.is_file() else None
+
     def discard(self) -> None:
         """Delete the files, unless they were kept."""
         self.model.unlink(missing_ok=True)
@@ -86,6 +93,14 @@ class SnapshotFolder:
         model.save(path)
         save_statistics(model, path)
         return AgentSnapshot(model.num_timesteps, path, stage)
+
+    def unpack(self, packed: PackedSnapshot) -> AgentSnapshot:
+        step, stage, model, statistics = packed
+        path = self.path / f"{step}.zip"
+        path.write_bytes(model)
+        if statistics is not None:
+            statistics_path(path).write_bytes(statistics)
+        return AgentSnapshot(step, path, stage)
 
 
 def _make_locked(beside: str | None) -> tuple[Path, IO[bytes]]:
