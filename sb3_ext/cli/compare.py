@@ -51,7 +51,8 @@ def _print_table(groups: Sequence[Group]) -> None:
 
 def _cells(compared: Comparison) -> list[str]:
     n_runs = len(compared.group.runs)
-    reached = f"{compared.reached} of {n_runs}"
+    has_threshold = any(run.threshold is not None for run in compared.group.runs)
+    reached = f"{compared.reached} of {n_runs}" if has_threshold else "no threshold"
     if compared.steps is not None:
         reached += f", at {compared.steps:,.0f} steps"
     return [

@@ -18,10 +18,13 @@ from sb3_ext.zoo.commands import show_mistakes
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.upstream import hyperparams_folder
 
-__all__ = ["Option", "add_options", "algorithms", "options_of", "run_command", "typed_words"]
+__all__ = ["Option", "add_options", "algorithms", "is_our_command", "options_of", "run_command", "typed_words"]
 
 #: Other types only change how RL Zoo itself reads a value
 _TYPES = {"str": str, "int": int, "float": float}
+
+
+_running = False
 
 
 class Option(NamedTuple):
@@ -102,12 +105,18 @@ def run_command(command: str, words: list[str]) -> None:
     show_mistakes()
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # a config may name the user's modules
+    global _running
     before = sys.argv
-    sys.argv = [f"rl_zoo3.{command}", *words]
+    sys.argv, _running = [f"rl_zoo3.{command}", *words], True
     try:
         getattr(import_module(f"rl_zoo3.{command}"), command)()
     finally:
-        sys.argv = before
+        sys.argv, _running = before, False
+
+
+def is_our_command() -> bool:
+    """Whether RL Zoo's command was started by ours, which answers mistakes for stock algorithms too."""
+    return _running
 
 
 def _source(module: str) -> ast.Module:

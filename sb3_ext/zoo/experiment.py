@@ -38,6 +38,7 @@ from sb3_ext.vec_env.worker import WorkerDied, dead_worker
 from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import build_callbacks, masked
+from sb3_ext.zoo.command_line import is_our_command
 from sb3_ext.zoo.config.mistakes import check_masks, raise_if_mistake
 from sb3_ext.zoo.environments import EnvironmentMaker
 from sb3_ext.zoo.final_model import save_final_model
@@ -244,8 +245,8 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             _exit_quickly()
             say(f"interrupted at {model.num_timesteps:,} steps; continue with: sb3-ext resume {self.save_path}")
         number = received_signal()
-        if number not in (None, signal.SIGINT):
-            # As in shells: the training must not pass for complete
+        if number is not None and (number != signal.SIGINT or is_our_command()):
+            # As in shells: the training must not pass for complete. RL Zoo's command exits with 0 after Ctrl-C
             sys.exit(128 + number)
 
     def hyperparameters_optimization(self) -> None:

@@ -67,7 +67,13 @@ def test_an_error_in_the_training_keeps_its_type(tmp_path, monkeypatch):
         main(["train", "--gym-packages", "broken_envs"])
 
 
-@pytest.mark.parametrize("words", ["--env CartPol-v1", "-params n_step:4", "--conf-file nosuch.yml", "--init-from no"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("--env CartPol-v1", "-params n_step:4", "--conf-file nosuch.yml", "--init-from no"),
+        *("--algo ppo --env CartPol-v1", "--algo ppo -params n_step:4", "--algo dqn -params gamma:-1"),
+    ],
+)
 def test_a_mistake_has_a_short_answer_and_leaves_no_run(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["train", *words.split()]) == 2
@@ -127,3 +133,29 @@ def test_a_run_is_continued_in_its_folder(two_trainings, tmp_path, monkeypatch):
     words = OPTIONS.replace("-n 256", "-n 512").split()
     assert main(["train", *words, "-f", "logs", "--num-threads", "1", "--resume", "@last"]) == 0
     assert facts_of(folder)["steps"] == 512 and [path.name for path in folder.parent.iterdir()] == ["CartPole-v1_1"]
+
+
+INTERRUPTED = """
+import signal
+import gymnasium as gym
+from gymnasium.envs.classic_control import CartPoleEnv
+
+class Interrupted(CartPoleEnv):
+    def step(self, action):
+        signal.raise_signal(signal.SIGINT)
+        return super().step(action)
+
+gym.register("Interrupted-v0", Interrupted, max_episode_steps=10)
+"""
+
+
+def test_after_ctrl_c_the_exit_code_is_130(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "interrupted_envs.py").write_text(INTERRUPTED)
+    words = f"--gym-packages interrupted_envs --vec-env dummy --num-threads 1 {OPTIONS}".replace(
+        "CartPole-v1", "Interrupted-v0"
+    )
+    with pytest.raises(SystemExit) as end:
+        main(["train", *words.split()])
+    assert end.value.code == 130

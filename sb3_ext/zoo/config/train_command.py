@@ -19,6 +19,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from sb3_ext.common.model_file import check_saved_by, read_model_file
 from sb3_ext.common.names import nearest
 from sb3_ext.common.usage_error import UsageError
+from sb3_ext.zoo.command_line import is_our_command
 from sb3_ext.zoo.commands import algo_flag, show_mistakes
 from sb3_ext.zoo.config.check import check_training, training_section
 from sb3_ext.zoo.config.files import Section, is_yaml
@@ -96,7 +97,7 @@ class _TrainParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = super().parse_args(args, namespace)
-        if given.algo in ALGORITHMS:
+        if given.algo in ALGORITHMS or is_our_command():
             raise_problems(_problems(given))
         elif _stock_section(given) is not None:
             show_mistakes()
@@ -105,7 +106,7 @@ class _TrainParser(argparse.ArgumentParser):
 
 
 def _is_ours() -> bool:
-    return algo_flag(sys.argv) in ALGORITHMS
+    return algo_flag(sys.argv) in ALGORITHMS or is_our_command()
 
 
 def _stock_section(args: argparse.Namespace) -> Section | None:
