@@ -20,6 +20,7 @@ from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sb3_ext import A2CExt
+from sb3_ext.callbacks import Evaluation
 from sb3_ext.runs.callback_states import collect_states, continued_log_interval, restore_states
 
 
@@ -175,6 +176,26 @@ def test_tensorboard_forgets_what_was_logged_after_the_step(tmp_path):
     log([16], states)
     events = EventAccumulator(str(tmp_path)).Reload()
     assert [event.step for event in events.Scalars("a")] == [0, 8, 16]
+
+
+def test_an_evaluation_that_was_running_is_not_lost(tmp_path):
+    """The process of a killed training is gone with its snapshot, which was still to be evaluated."""
+
+    def evaluation():
+        return Evaluation(every=64, episodes=1, process=True, folder=tmp_path, verbose=0)
+
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=8, batch_size=8, n_epochs=1, device="cpu")
+    first, second = evaluation(), evaluation()
+    top = start(first, model=model)
+    model.num_timesteps = 8
+    first._request(first._worker)
+    states = pickle.loads(pickle.dumps(collect_states(top)))
+    first.close(RuntimeError("killed"))
+    model.num_timesteps = 16
+    restore_states(start(second, model=model, reset_num_timesteps=False), states)
+    assert second._report_late(*second._worker.collect(60.0))
+    second.close()
+    assert second.evaluations_timesteps == [8]
 
 
 @pytest.mark.parametrize(("algorithm", "default"), [(PPO, 1), (A2C, 100), (A2CExt, 100)])

@@ -155,6 +155,23 @@ def test_a_window_counts_rows_a_share_of_them_and_a_part_of_the_training():
     assert not window.add(0.8, False)  # this row is fine
 
 
+def test_a_resumed_training_that_is_longer_continues_the_windows_of_rules():
+    """Half of 200 steps, which are a quarter of 400."""
+    first, second = (RuleEngine([RULES["reward_stall"]], RuleFacts(total=total)) for total in (200, 400))
+    for step in range(0, 101, 10):
+        first.check(step, {"rollout/ep_rew_mean": 1.0})
+    second.restore(first.state())
+    second.rescale(200 / 400)
+    course = second.context.score
+    assert (course.n_since(0.25), course.n_since(0.11)) == (11, 5)
+    assert course.improved_at == first.context.score.improved_at / 2
+    window = FiringWindow(rows=2, span=0.5)
+    window.add(0.0, True)
+    window.add(0.4, True)
+    window.rescale(0.5)
+    assert [window.add(progress, True) for progress in (0.4, 0.6)] == [False, True]
+
+
 @pytest.mark.parametrize(("latest", "solved"), [(460, True), (300, False), (500, True)])
 def test_a_score_near_the_threshold_counts_as_solved(latest, solved):
     course = Score(475.0)
