@@ -47,14 +47,15 @@ _RUN, _ENV = ("RUN", "RUN[@CHECKPOINT]"), ("ENV",)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=[*_SCRIPTS, "words"], help="bash, zsh or fish; the scripts use `words`")
-    parser.add_argument("typed", metavar="WORD", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("typed", metavar="WORD", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.shell in _SCRIPTS:
         print(_SCRIPTS[args.shell], end="")
     else:
-        print("".join(f"{word}\n" for word in candidates(args.typed)), end="")
+        typed = args.typed[1:] if args.typed[:1] == ["--"] else args.typed
+        print("".join(f"{word}\n" for word in candidates(typed)), end="")
     return 0
 
 
@@ -67,7 +68,10 @@ def candidates(typed: list[str]) -> list[str]:
         return _starting(current, [*COMMANDS, "--help", "--version"])
     if before[0] not in COMMANDS:
         return []
-    parser = make_parser(before[0], import_module(f"sb3_ext.cli.{before[0]}"))
+    parser: argparse.ArgumentParser = make_parser(before[0], import_module(f"sb3_ext.cli.{before[0]}"))
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            parser = next((action.choices[word] for word in before[1:] if word in action.choices), parser)
     flags = parser._option_string_actions
     option = next((flags[word] for word in reversed(before) if word.startswith("-") and word in flags), None)
     takes_many = option is not None and option.nargs in ("+", "*")

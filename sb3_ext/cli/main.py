@@ -30,16 +30,16 @@ command.
 #: Subcommands, each in the module of its name, and their line of the help
 COMMANDS = {
     "train": "train an agent: all options of RL Zoo's train, and ours",
-    "runs": "list the runs of a log folder, newest first: state, score, steps, time",
+    "resume": "continue a training that was interrupted or killed, exactly; or train it further",
+    "runs": "list the runs of a log folder, or compare them over seeds",
     "show": "show what is known of a run, its files, and what to do next with it",
     "enjoy": "play the agent of a run, in a window or as a video; all options of RL Zoo's enjoy",
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
-    "resume": "continue a training that was interrupted or killed, exactly; or train it further",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "pack": "zip a run to share it, or unpack one",
+    "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
     "config": "check, format and show hyperparameter files; a JSON schema of them for editors",
     "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
-    "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
     "bench": "find the number and kind of environments that train fastest on this machine",
     "completion": "print a script that completes commands, options, runs and environments in your shell",
 }

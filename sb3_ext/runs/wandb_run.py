@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -76,6 +77,7 @@ def fetch_run(name: str, log_folder: str | Path, api: Any = None) -> Path:
         if local is not None:
             return local
         api = wandb.Api() if api is None else api
+        print(f"Downloading {entity}/{project}/{run_id} from W&B", file=sys.stderr)  # stdout may be JSON
         if api.artifact_exists(f"{entity}/{project}/run-{run_id}:latest", type=ZIP_TYPE):
             return download_run(f"{entity}/{project}/{run_id}", log_folder, api)
         with tempfile.TemporaryDirectory() as temporary:

@@ -8,6 +8,7 @@ import pytest
 from conftest import PROJECT
 from report_folders import zoo_run
 
+from sb3_ext.cli import main
 from sb3_ext.cli.completion import candidates
 from sb3_ext.cli.main import COMMANDS
 from sb3_ext.zoo.command_line import algorithms
@@ -42,6 +43,8 @@ def test_the_options_of_every_command_are_completed(command):
         (["runs", "--state", "killed", "fa"], ["failed"]),
         (["train", "-n", ""], []),
         (["nosuch", ""], []),
+        (["config", "ch"], ["check"]),
+        (["config", "show", "CartPole-"], ["CartPole-v1"]),
     ],
 )
 def test_words_that_can_follow(typed, found):
@@ -62,6 +65,11 @@ def test_nothing_slow_is_imported():
     code += "print({'torch', 'gymnasium', 'numpy', 'yaml', 'rl_zoo3'} & set(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT).stdout
     assert printed.strip() == "set()"
+
+
+def test_two_dashes_list_the_options(capsys):
+    assert main(["completion", "words", "--", "config", "check", "--"]) == 0
+    assert "--algo" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")

@@ -1,6 +1,8 @@
 """Runs of Weights & Biases by name: an offline run on this machine, and one that the API has."""
 
+import inspect
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -67,8 +69,6 @@ class Model:
         self._files = files
 
     def download(self, root):
-        from pathlib import Path
-
         for name, content in self._files.items():
             Path(root, name).write_text(content)
         return root
@@ -103,3 +103,14 @@ def test_a_config_can_not_choose_a_folder_outside(config, tmp_path):
 def test_a_run_that_does_not_exist_is_a_mistake(name, answer, tmp_path):
     with pytest.raises(ValueError, match=answer):
         fetch_run(name, tmp_path, Api())
+
+
+def test_wandb_has_what_is_called():
+    """The stand-in above can't tell."""
+    assert list(inspect.signature(wandb.Api.artifact_exists).parameters) == ["self", "name", "type"]
+    for owner, names in (
+        (wandb.apis.public.Run, ("scan_history", "logged_artifacts", "config", "state", "url", "id")),
+        (wandb.Artifact, ("download", "size", "type")),
+    ):
+        assert all(hasattr(owner, name) or name in inspect.getsource(owner) for name in names)
+    assert "root" in inspect.signature(wandb.Artifact.download).parameters
