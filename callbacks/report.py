@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sb3_ext.callbacks.base import RunCallback, ScoreOptions
+from sb3_ext.common.full_disk import is_full_disk
 from sb3_ext.common.options import Strings, read_keywords
 from sb3_ext.runs.report.report import write_report
 from sb3_ext.runs.run import Phase
@@ -82,6 +83,8 @@ class Report(RunCallback):
             path = write_report(folder, plots=plots)
         # A training must not fail at its end because of its report
         except Exception as problem:
+            if is_full_disk(problem):
+                raise
             warnings.warn(
                 f"There is no report in {folder} ({type(problem).__name__}: {problem}). To try again: "
                 f"sb3-ext report {folder}",

@@ -65,6 +65,7 @@ class MulticoreVecEnv(VecEnv):
         context = multiprocessing.get_context(start_method)
 
         self._state = _IDLE
+        self._death: WorkerDied | None = None
         self._own = EnvSlice(0)
         self._workers: list[Worker] = []
         # Also runs when the object is garbage and when Python exits
@@ -186,7 +187,8 @@ class MulticoreVecEnv(VecEnv):
             return
         if self._state == _STEPPING:
             raise RuntimeError("Call step_wait() first: step_async() has begun a step.")
-        raise RuntimeError(f"This MulticoreVecEnv can't be used any more: {self._state}. Make a new one.")
+        kind = RuntimeError if self._death is None else WorkerDied
+        raise kind(f"This MulticoreVecEnv can't be used any more: {self._state}. Make a new one.") from self._death
 
     def _finish(self, workers: Sequence[Worker], own_work: Callable[..., Any] | None = None, *args: Any) -> list[Any]:
         """
@@ -204,7 +206,7 @@ class MulticoreVecEnv(VecEnv):
         try:
             replies = [worker.receive() for worker in workers]
         except WorkerDied as error:
-            self._state = f"{error}".rstrip(".")
+            self._state, self._death = f"{error}".rstrip("."), error
             raise
         self._state = _IDLE
         if failure is not None:

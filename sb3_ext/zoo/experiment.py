@@ -220,17 +220,24 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
                 run.end(died or error)
                 if isinstance(error, UsageError):
                     self._remove_folder()
-                if self._uses_options and (died or isinstance(error, WorkerDied)):
-                    # The traceback shows where it was missed, not why it died
-                    sys.exit(f"{died or error}\ncontinue with: sb3-ext resume {self.save_path}")
-                if self._uses_options and is_full_disk(error):
-                    sys.exit(f"{self.save_path}: {error.strerror}: the final model is not saved.")
+                self._explain(died or error)
                 raise
             # A signal to a whole process group ends the environments too, and they can't be closed any more
             if not isinstance(error, EOFError | ConnectionError | WorkerDied):
                 warnings.warn(f"At the end of the training: {type(error).__name__}: {error}", stacklevel=2)
-        run.end()
+        try:
+            run.end()
+        except OSError as error:
+            self._explain(error)
+            raise
         self._is_interrupted = self._uses_options and run.is_interrupted
+
+    def _explain(self, error: BaseException) -> None:
+        """End the program where a traceback would show what noticed the problem, not what it is."""
+        if self._uses_options and isinstance(error, WorkerDied):
+            sys.exit(f"{error.__cause__ or error}\ncontinue with: sb3-ext resume {self.save_path}")
+        if self._uses_options and is_full_disk(error):
+            sys.exit(f"{self.save_path}: {error.strerror}: the final model is not saved.")
 
     def _save_once(self, model: BaseAlgorithm) -> None:
         if not self._is_saved:

@@ -14,7 +14,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.runs.agents.checkpoint import find_checkpoints
+from sb3_ext.runs.agents.bundle import RESUME_FILE
+from sb3_ext.runs.agents.checkpoint import LAST, Checkpoint, find_checkpoints
 from sb3_ext.runs.agents.statistics import matching_statistics, statistics_path
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.seams import replace_in_rl_zoo
@@ -69,9 +70,13 @@ class PlayedModels:
         try:
             name_prefix, model_path, log_path = get_model_path(*args, **kwargs)
         except (AssertionError, ValueError) as error:
-            if not is_ours:
+            last = _last_model(asked)
+            if last is None and not is_ours:
                 raise
-            raise UsageError(f"{error}.\n{_playable_models(asked)}") from None
+            if last is None:
+                raise UsageError(f"{error}.\n{_playable_models(asked)}") from None
+            say(f"The training did not end, so there is no final model: playing {last}")
+            name_prefix, model_path, log_path = f"last-model-{asked['algo']}-{env_name}", str(last), str(last.parent)
         is_final = os.path.basename(model_path) == f"{env_name}.zip"
         folder = os.path.abspath(os.path.join(log_path, env_name))
         self._by_folder[folder] = _Model(model_path, is_final, is_ours)
@@ -104,19 +109,34 @@ def _create_with_statistics(call: inspect.BoundArguments, statistics: Path | Non
         return create_test_env(*call.args, **call.kwargs)
 
 
-def _playable_models(asked: dict[str, Any]) -> str:
-    """Which models the run has, and how to load them."""
+def _last_model(asked: dict[str, Any]) -> Path | None:
+    """What to play when the final model was asked for and there is none, because the training was killed."""
+    run = _run_folder(asked)
+    if run is None or any(asked.get(option) for option in ("load_best", "load_checkpoint", "load_last_checkpoint")):
+        return None
+    last = Checkpoint(run, LAST).model
+    return last if last.is_file() else None
+
+
+def _run_folder(asked: dict[str, Any]) -> Path | None:
     above, env_name = os.path.join(asked["folder"], asked["algo"]), asked["env_name"]
     run_id = asked["exp_id"] or get_latest_run_id(above, env_name)
-    if run_id <= 0:
+    return Path(above, f"{env_name}_{run_id}") if run_id > 0 else None
+
+
+def _playable_models(asked: dict[str, Any]) -> str:
+    """Which models the run has, and how to load them."""
+    above, env_name, run = os.path.join(asked["folder"], asked["algo"]), asked["env_name"], _run_folder(asked)
+    if run is None:
         return f"{above} has no run of {env_name}: train one, or choose the folder with -f."
-    run = Path(above, f"{env_name}_{run_id}")
-    options = ["the final model (no option)"] if (run / f"{env_name}.zip").is_file() else []
+    has_final = any((run / f"{name}.zip").is_file() for name in (env_name, LAST))
+    options = ["the final model (no option)"] if has_final else []
     for checkpoint in find_checkpoints(run):
         if checkpoint.kind == "best":
             options.append("--load-best")
         elif checkpoint.kind == "step":
             options.append(f"--load-checkpoint {checkpoint.step}")
     if not options:
-        return f"{run} has no model to play: choose another run with --exp-id."
+        resumable = f" To continue its training: sb3-ext resume {run}" if (run / RESUME_FILE).is_file() else ""
+        return f"{run} has no model to play: choose another run with --exp-id.{resumable}"
     return f"{run} has: {', '.join(options)}."

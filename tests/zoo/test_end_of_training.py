@@ -10,8 +10,10 @@ import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 from rl_zoo3 import exp_manager
 from stable_baselines3.common.callbacks import BaseCallback
+from zoo_in_process import enjoy, train
 
 from sb3_ext import PPOExt
+from sb3_ext.common.usage_error import UsageError
 
 ENV = "CartPole-v1"
 
@@ -144,6 +146,22 @@ def test_a_training_that_fails_has_no_final_model(tmp_path, handlers):
         manager.learn(model)
     assert not (run / f"{ENV}.zip").exists()
     assert json.loads((run / "run.json").read_text())["state"] == "failed"
+
+
+def test_enjoy_plays_the_last_model_of_a_training_that_was_killed(tmp_path, capsys):
+    train(f"--algo ppo_ext --env {ENV} -f . -n 64 --eval-freq -1", tmp_path)
+    (tmp_path / "ppo_ext" / f"{ENV}_1" / f"{ENV}.zip").unlink()
+    enjoy(f"--algo ppo_ext --env {ENV} -f . -n 20", tmp_path)
+    said = capsys.readouterr().out
+    assert "The training did not end, so there is no final model: playing ppo_ext/CartPole-v1_1/last_model.zip" in said
+
+
+def test_enjoy_says_that_a_run_without_a_model_can_be_resumed(tmp_path):
+    run = tmp_path / "ppo_ext" / f"{ENV}_1"
+    run.mkdir(parents=True)
+    (run / "resume.zip").touch()
+    with pytest.raises(UsageError, match=r"has no model to play: .* sb3-ext resume ppo_ext/CartPole-v1_1$"):
+        enjoy(f"--algo ppo_ext --env {ENV} -f .", tmp_path)
 
 
 def test_a_run_says_how_it_ended_without_a_report_too(tmp_path):
