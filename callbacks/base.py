@@ -8,6 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sb3_ext.common.options import Number, Options
 from sb3_ext.common.stateful import Stateful
 from sb3_ext.runs.run import Run
+from sb3_ext.runs.stop_signals import raise_if_interrupted
 
 __all__ = ["RunCallback", "ScoreOptions"]
 
@@ -55,6 +56,10 @@ class RunCallback(Stateful, BaseCallback):
             self._run.abandon()
         self._run = run
         super().on_training_start(locals_, globals_)
+
+    def on_step(self) -> bool:
+        raise_if_interrupted()
+        return super().on_step()
 
     def _on_step(self) -> bool:
         return True

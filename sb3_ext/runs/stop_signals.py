@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, NoReturn
 from weakref import ref
 
-__all__ = ["catch_stop_signals", "received_signal", "release_stop_signals"]
+__all__ = ["catch_stop_signals", "raise_if_interrupted", "received_signal", "release_stop_signals"]
 
 #: Windows has no SIGHUP
 _SIGNALS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -30,6 +30,8 @@ _owner: ref[Any] | None = None
 _changed: dict[signal.Signals, Any] = {}
 _pid = 0
 _received: signal.Signals | None = None
+#: Whether a training was interrupted that has not ended
+_is_ending = False
 _terminals: list[int] = []
 
 
@@ -41,10 +43,10 @@ def catch_stop_signals(owner: object, more: Iterable[str] = (), ctrl_c: bool = F
     :param more: names of other signals to catch, such as ``USR1``
     :param ctrl_c: whether a second Ctrl-C ends the process at once, whatever it is doing
     """
-    global _owner, _pid, _received
+    global _owner, _pid, _received, _is_ending
     if threading.current_thread() is not threading.main_thread():
         return
-    _owner, _pid, _received = ref(owner), os.getpid(), None
+    _owner, _pid, _received, _is_ending = ref(owner), os.getpid(), None, False
     _terminals[:] = [number for number in (1, 2) if os.isatty(number)]
     wanted = [*_SIGNALS, *(signal.Signals[f"SIG{name}"] for name in more), *([signal.SIGINT] if ctrl_c else ())]
     for which in wanted:
@@ -56,10 +58,18 @@ def catch_stop_signals(owner: object, more: Iterable[str] = (), ctrl_c: bool = F
 
 def release_stop_signals(owner: object) -> None:
     """Restore the default actions, unless another training has started since."""
+    global _is_ending
     if _owner is not None and _owner() is owner and threading.current_thread() is threading.main_thread():
         for which, before in _changed.items():
             signal.signal(which, before)
         _changed.clear()
+        _is_ending = False
+
+
+def raise_if_interrupted() -> None:
+    """Interrupt a training that goes on: Python drops what is raised while it forks or runs a finalizer."""
+    if _is_ending and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt(None if _received is None else _received.name)
 
 
 def received_signal() -> signal.Signals | None:
@@ -68,7 +78,7 @@ def received_signal() -> signal.Signals | None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    global _received
+    global _received, _is_ending
     which = signal.Signals(number)
     is_training = any(caller.f_code.co_name in _METHODS for caller, _ in walk_stack(frame))
     if os.getpid() != _pid or not is_training:
@@ -83,7 +93,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     for terminal in _terminals:
         with suppress(OSError):
             os.write(terminal, _SHOW_CURSOR)  # a live table hides it
-    _received = which
+    _received, _is_ending = which, True
     raise KeyboardInterrupt(which.name)
 
 

@@ -118,7 +118,9 @@ class Case:
 
     def _wait(self, training: Training) -> None:
         if not training.wait(_TO_END):
-            self.problems.append(f"it did not end within {_TO_END:g} s:\n{training.output.read_text()[-3000:]}")
+            said = training.output.read_text()
+            swallowed = said[max(said.find("KeyboardInterrupt") - 3000, 0) :][:3500]
+            self.problems.append(f"{training.output.name}: it did not end within {_TO_END:g} s:\n{swallowed}")
             training.send(signal.SIGKILL, group=True)
             training.wait(5.0)
         left = training.left_over(5.0)

@@ -58,6 +58,26 @@ def test_a_training_in_python_is_interrupted_and_its_report_names_the_signal(tmp
     assert actions() == [signal.SIG_DFL] * 2
 
 
+class SwallowsOnce:
+    """Python ignores what is raised in a finalizer."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_that_python_swallowed_comes_again(tmp_path):
+    def send(local, _):
+        if local["self"].num_timesteps == 304:
+            SwallowsOnce()
+        return True
+
+    model = make_model(tmp_path, **TINY)
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"), Report() as report:
+        model.learn(2000, callback=[report, ConvertCallback(send)])
+    assert model.num_timesteps == 306
+
+
 def test_what_is_ignored_stays_ignored_and_a_handler_of_the_program_stays(owner):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     signal.signal(signal.SIGTERM, handler := lambda *_: None)
