@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import wandb
 from wandb_offline import offline
+from wandb_server import wandb_server
 
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.find_run import find_run
@@ -46,8 +47,33 @@ def test_a_run_that_is_here_is_not_made_again(offline_run, tmp_path):
     assert len(list(tmp_path.glob("ppo/*"))) == 1
 
 
+@pytest.fixture(scope="module")
+def server():
+    with wandb_server("abc", CONFIG, ROWS):
+        yield
+
+
+@pytest.mark.parametrize("name", ["wandb:me/poles/abc", "https://wandb.ai/me/poles/runs/abc?nw=1"])
+def test_a_run_on_a_server_becomes_a_run_folder(server, name, tmp_path):
+    run = read_record(find_run(name, tmp_path))
+    assert run.args["seed"] == 3 and run.config["n_steps"] == 64 and run.seconds == 3.0
+    assert run.series[SCORE].values.tolist() == [20.0, 25.0] and run.training["state"] == "failed"
+    assert sorted(run.series) == [SCORE, "time/total_timesteps"]
+    assert json.loads((run.folder / "tracking.json").read_text())["id"] == "abc"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("wandb:abc", "must be entity/project/run id"), ("wandb:me/poles/other", "W&B: .*\n.*wandb login")],
+)
+def test_a_run_that_does_not_exist_is_a_mistake(server, name, answer, tmp_path):
+    with pytest.raises(ValueError, match=answer):
+        find_run(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 class Api:
-    """Stands in for ``wandb.Api``, with the methods that are called."""
+    """Stands in for ``wandb.Api``: a run with a model."""
 
     def __init__(self, config=CONFIG, artifacts=()):
         run = {"id": "abc", "url": "https://wandb.ai/me/poles/runs/abc", "state": "crashed", "config": config}
@@ -57,8 +83,6 @@ class Api:
         return False
 
     def run(self, path):
-        if path != "me/poles/abc":
-            raise wandb.errors.CommError(f"Could not find run <Run {path}>")
         return self._run
 
 
@@ -74,14 +98,6 @@ class Model:
         return root
 
 
-@pytest.mark.parametrize("name", ["wandb:me/poles/abc", "https://wandb.ai/me/poles/runs/abc?nw=1"])
-def test_a_run_of_the_api_becomes_a_run_folder(name, tmp_path):
-    run = read_record(fetch_run(name, tmp_path, Api()))
-    assert run.args["seed"] == 3 and run.seconds == 3.0 and run.training["state"] == "failed"
-    assert sorted(run.series) == [SCORE, "time/total_timesteps"]
-    assert json.loads((run.folder / "tracking.json").read_text())["id"] == "abc"
-
-
 def test_its_model_is_there_to_be_played(tmp_path):
     model = Model(**{"best_model.zip": "weights", "config.yml": "n_steps: 8", "args.yml": "algo: ppo"})
     folder = fetch_run("wandb:me/poles/abc", tmp_path, Api(artifacts=[model]))
@@ -94,15 +110,6 @@ def test_a_config_can_not_choose_a_folder_outside(config, tmp_path):
     with pytest.raises(UsageError, match="plain name"):
         fetch_run("wandb:me/poles/abc", tmp_path / "logs", Api(config))
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "answer"),
-    [("wandb:abc", "must be entity/project/run id"), ("wandb:me/poles/other", "Could not find run.*\n.*wandb login")],
-)
-def test_a_run_that_does_not_exist_is_a_mistake(name, answer, tmp_path):
-    with pytest.raises(ValueError, match=answer):
-        fetch_run(name, tmp_path, Api())
 
 
 def test_wandb_has_what_is_called():
