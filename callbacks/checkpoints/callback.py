@@ -73,7 +73,7 @@ class Checkpoints(RunCallback):
     def _on_training_start(self) -> None:
         evaluations = self.run.stock.evaluations
         self.folder = self._find_folder()
-        remove_unfinished(self.folder, self.folder / "checkpoints", self.folder / "videos")
+        remove_unfinished(self.folder)
         self._set_next()
         if self._deterministic is None and evaluations:
             self._deterministic = evaluations[0].deterministic

@@ -61,11 +61,14 @@ def link_or_copy(source: Path, target: Path) -> None:
             shutil.copy2(source, unfinished)
 
 
-def remove_unfinished(*folders: str | os.PathLike[str]) -> None:
-    """Remove what a killed process left behind. Nobody may be writing to these folders now."""
-    for folder in folders:
-        for file in find_unfinished(folder):
-            file.unlink(missing_ok=True)
+def remove_unfinished(folder: str | os.PathLike[str], name: str | None = None) -> None:
+    """
+    Remove what a killed process left in a folder and those in it. Nobody may be writing there now.
+
+    :param name: only unfinished files of this name, in the folder itself
+    """
+    for file in Path(folder).glob(f"**/{_PREFIX}*" if name is None else f"{_PREFIX}*-{name}"):
+        file.unlink(missing_ok=True)
 
 
 def find_unfinished(folder: str | os.PathLike[str]) -> list[Path]:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sb3_ext.runs.alive import state_of
-from sb3_ext.runs.files import RUN_FILE, atomic_write
+from sb3_ext.runs.files import RUN_FILE, atomic_write, remove_unfinished
 from sb3_ext.runs.folders import find_folders
 
 __all__ = ["LOG_FOLDER", "REGISTRY_FILE", "Registry", "read_facts"]
@@ -114,6 +114,7 @@ class Registry:
         return [entry for entry in parsed if entry is not None]
 
     def _write(self, lines: list[str]) -> None:
+        remove_unfinished(self.folder, REGISTRY_FILE)  # of trainings that were killed; the lock is ours
         with atomic_write(self.file) as unfinished:
             unfinished.write_text("".join(f"{line}\n" for line in lines if line), encoding="utf-8")
 

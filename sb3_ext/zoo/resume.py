@@ -106,7 +106,7 @@ class Resume:
 
     def rewind(self) -> None:
         """Remove what was logged after the state was captured: it will be logged again."""
-        remove_unfinished(self.folder, self.folder / "checkpoints", self.folder / "videos")
+        remove_unfinished(self.folder)
         if self.state is not None:
             rewind_logs(self.folder, self.state.logs)
 

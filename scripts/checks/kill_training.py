@@ -73,7 +73,7 @@ class Training:
                 time.sleep(0.01)
         return self.exit_code is not None
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 150.0) -> bool:
         """:return: whether something happens before the process ends"""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self.wait(0.01):
