@@ -27,7 +27,7 @@ from sb3_ext.common.random_state import RandomState
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.agents.bundle import RESUME_FILE, Bundle, find_bundle
 from sb3_ext.runs.callback_states import collect_states, restore_states
-from sb3_ext.runs.rewind import continue_monitor_time, log_positions
+from sb3_ext.runs.rewind import continue_monitor_time, log_positions, rewind_logs
 from sb3_ext.vec_env.state import EnvStates, restore_envs, restore_statistics, save_envs
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class TrainingState:
     logs: dict[str, Any]
 
     @classmethod
-    def of(cls, run: Run, is_at_end: bool = False) -> TrainingState:
+    def of(cls, run: Run, folder: Path, is_at_end: bool = False) -> TrainingState:
         model, env = run.model, _env_of(run.model)
         distribution = getattr(model.policy, "action_dist", None)
         keep_buffer = getattr(getattr(model, "rollout_buffer", None), "state", None)
@@ -83,7 +83,7 @@ class TrainingState:
             seconds=run.seconds,
             env=save_envs(env),
             callbacks=collect_states(run.top),
-            logs={} if run.folder is None else log_positions(run.folder, model.num_timesteps),
+            logs=log_positions(folder, model.num_timesteps),
         )
 
     def restore(self, run: Run) -> str | None:
@@ -149,13 +149,15 @@ def resume_model(
         model = resume_model(PPOExt, "run", env)
         model.learn(100_000, callback=Checkpoints("run"), reset_num_timesteps=False)
 
-    :param run: a run folder
+    :param run: a run folder; what its log files have after the state is removed
     :param env: environments like those that it was trained in
     :param fresh_optimizer: forget the optimizer's momentum
     :param changed: parameters of the algorithm, and arguments of ``load``, that differ from the saved ones
     """
     bundle = run if isinstance(run, Bundle) else find_bundle(Path(run))
     state = read_state(bundle)
+    if state is not None and not isinstance(run, Bundle):
+        rewind_logs(run, state.logs)
     model = algorithm.load(bundle.open_model(), env=env, **changed)
     if fresh_optimizer:
         model.policy.optimizer.state.clear()
@@ -215,7 +217,7 @@ class StateKeeper:
         if not all(bool(th.isfinite(parameter).all()) for parameter in model.policy.parameters()):
             return None
         model.save(file)
-        state = pickle.dumps(TrainingState.of(self._run, is_at_end), pickle.HIGHEST_PROTOCOL)
+        state = pickle.dumps(TrainingState.of(self._run, self._folder, is_at_end), pickle.HIGHEST_PROTOCOL)
         self._latest, self._is_written = Bundle(model.num_timesteps, state, file.getvalue()), False
         self._captured = time.perf_counter()
         self._cost = self._captured - start

@@ -5,9 +5,12 @@ import json
 import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
+from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.monitor import load_results
 
+from sb3_ext.callbacks import Checkpoints, LogFiles
+from sb3_ext.runs.resume import resume_model
 from sb3_ext.runs.rewind import continue_monitor_time, log_positions, monitor_kwargs, rewind_logs
 from sb3_ext.runs.rows import AppendedCSV
 from sb3_ext.vec_env.choose import EnvConfig, choose_native
@@ -131,6 +134,24 @@ def test_the_time_of_new_environments_goes_on(tmp_path):
     infos = [info for _ in range(20) for info in env.step(np.ones(2, dtype=np.int64))[3]]
     assert {round(info["episode"]["t"], -2) for info in infos if "episode" in info} == {1000}
     continue_monitor_time(native(tmp_path), 1000.0)  # has no such wrapper
+
+
+def test_a_model_that_is_resumed_in_python_continues_the_log_files(tmp_path):
+    def train(model, **kwargs):
+        callbacks = [LogFiles(tmp_path), Checkpoints(tmp_path, table=False, video=False)]
+        model.learn(32, callback=callbacks, **kwargs)
+
+    def make_env():
+        return make_vec_env("CartPole-v1", 1, seed=0)
+
+    train(PPO("MlpPolicy", make_env(), n_steps=16, batch_size=16, n_epochs=1, device="cpu"))
+    with (tmp_path / "progress.json").open("a") as file:
+        file.write(json.dumps({STEP: 48}) + "\n")
+    train(resume_model(PPO, tmp_path, make_env()), reset_num_timesteps=False)
+    rows = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert [row[STEP] for row in rows if "time/iterations" in row] == [16, 32, 48, 64]
+    assert [row["time/iterations"] for row in rows if "time/iterations" in row] == [1, 2, 3, 4]
+    assert len([row for row in rows if row.get(STEP) == 48]) == 1
 
 
 def test_files_without_a_header_are_not_appended_to(tmp_path):
