@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 
 import torch as th
 from gymnasium import spaces
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy, MaskableMultiInputActorCriticPolicy
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy, RecurrentMultiInputActorCriticPolicy
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.policies import BasePolicy, MultiInputActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.arguments import read_whole
@@ -27,6 +27,12 @@ from sb3_ext.common.schedules import ScheduleSet, parse_schedule
 __all__ = ["ExtAlgorithm"]
 
 _WHOLE_NUMBERS = ("n_steps", "batch_size", "n_epochs", "max_episode_steps")
+#: Policies that need Dict observations
+_POLICIES_FOR_DICTS = (
+    MaskableMultiInputActorCriticPolicy,
+    MultiInputActorCriticPolicy,
+    RecurrentMultiInputActorCriticPolicy,
+)
 #: Policies that only one kind of algorithm can use
 _SPECIAL_POLICIES: tuple[type[BasePolicy], ...] = (RecurrentActorCriticPolicy, MaskableActorCriticPolicy)
 
@@ -110,6 +116,12 @@ class ExtAlgorithm(OnPolicyAlgorithm):
                     f"{self.policy_class.__name__}: recurrent and maskable policies need the algorithm of their kind, "
                     "which takes no others."
                 )
+
+        needs_dict = issubclass(self.policy_class, _POLICIES_FOR_DICTS)
+        if needs_dict and not isinstance(self.observation_space, spaces.Dict):
+            raise ValueError(
+                f"The policy {self.policy_class.__name__} needs Dict observations: use MlpPolicy or CnnPolicy."
+            )
 
     def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
         if "." in policy_name:

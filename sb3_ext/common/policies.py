@@ -54,10 +54,21 @@ def resolve_policy_kwargs(policy_class: type[BasePolicy], policy_kwargs: dict[st
     """Replace names and import paths by classes, and check that the policy and its extractor have these parameters."""
     _check_parameters("policy_kwargs", policy_class, policy_kwargs)
     resolved = {key: _resolve(key, value) if key in _BY_NAME else value for key, value in policy_kwargs.items()}
+    if "net_arch" in resolved:
+        _check_net_arch(resolved["net_arch"])
     if "features_extractor_class" in resolved:
         raw = resolved.get("features_extractor_kwargs") or {}
         _check_parameters("features_extractor_kwargs", resolved["features_extractor_class"], raw)
     return resolved
+
+
+def _check_net_arch(raw: Any) -> None:
+    """SB3's forms: layers of both networks, or of each; lists of layers with a mapping in them are those of SB3 1."""
+    parts = list(raw.values()) if isinstance(raw, dict) else [raw]
+    sizes = [size for part in parts for size in (part if isinstance(part, (list, tuple)) else [part])]
+    if raw is not None and any(type(size) is not dict and (type(size) is not int or size < 1) for size in sizes):
+        example = "[64, 64] or {pi: [64], vf: [64]}"
+        raise ValueError(f"policy_kwargs: net_arch={raw!r} must be sizes of layers, at least 1, such as {example}.")
 
 
 def _check_parameters(option: str, cls: type, raw: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -48,6 +49,7 @@ from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.resume import Resume, keep_counting
 from sb3_ext.zoo.run_folder import claim_folder
+from sb3_ext.zoo.samplers import naming_storage
 from sb3_ext.zoo.seams import replace_in_rl_zoo
 from sb3_ext.zoo.train_flags import typed_flags
 from sb3_ext.zoo.upstream import hyperparams_folder
@@ -104,7 +106,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
                 self._log_file.close()
             self._remove_folder()
             if isinstance(error, Exception) and self._section is not None:
-                raise_if_mistake(error, self._section.where())
+                raise_if_mistake(error, self._section)
             raise
 
     def _remove_folder(self) -> None:
@@ -261,7 +263,8 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             raise UsageError(
                 f"-optimize can't be used with {self.algo}: RL Zoo evaluates its trials without action masks."
             )
-        super().hyperparameters_optimization()
+        with naming_storage(self.storage) if self._is_ours else nullcontext():
+            super().hyperparameters_optimization()
 
     def _preprocess_hyperparams(self, hyperparams: dict[str, Any]) -> Any:
         self._uses_options = self._is_ours or "ext" in hyperparams
@@ -307,8 +310,8 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             try:
                 return super()._load_pretrained_agent(hyperparams, env)
             except (AssertionError, ValueError) as error:
-                if self._uses_options:
-                    raise_if_mistake(error, f"-i {self.trained_agent}")
+                if self._section is not None:
+                    raise_if_mistake(error, self._section, f"-i {self.trained_agent}")
                 raise
         settings = {"tensorboard_log": self.tensorboard_log, "verbose": self.verbose, "device": self.device}
         return self._resume.load(ALGOS[self.algo], hyperparams, env, self._total, **settings)

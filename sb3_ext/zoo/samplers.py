@@ -1,6 +1,7 @@
 """Optuna: search spaces for RL Zoo's ``-optimize``, and reading a trial for ``--trial-id``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import optuna
@@ -13,8 +14,9 @@ from rl_zoo3.hyperparams_opt import (
 )
 
 from sb3_ext.common.clean_text import mask_passwords
+from sb3_ext.common.usage_error import UsageError
 
-__all__ = ["read_trial", "register_samplers"]
+__all__ = ["naming_storage", "read_trial", "register_samplers"]
 
 
 def register_samplers() -> None:
@@ -69,13 +71,27 @@ def convert_reinforce_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
     return hyperparams
 
 
+@contextmanager
+def naming_storage(storage: str | None) -> Iterator[None]:
+    """Errors of the database name the flag and have one line."""
+    try:
+        yield
+    # Of SQLAlchemy, which Optuna imports where it is needed
+    except Exception as error:
+        if not type(error).__module__.startswith("sqlalchemy"):
+            raise
+        reason = str(error).splitlines()[0].removesuffix(".")
+        raise UsageError(f"--storage {mask_passwords(str(storage))} can't be used: {reason}.") from error
+
+
 def read_trial(
     load: Callable[..., dict[str, Any]], algo: str, storage: str, study_name: str, trial_id: int | None, convert: bool
 ) -> dict[str, Any]:
     """The parameters of a trial, with errors that say what is missing."""
     where = f"study {study_name!r} in {mask_passwords(storage)}"
     try:
-        params = load(storage, study_name, trial_id, convert=False)
+        with naming_storage(storage):
+            params = load(storage, study_name, trial_id, convert=False)
     except KeyError:
         raise ValueError(f"There is no {where}: see --study-name and --storage.") from None
     except IndexError:

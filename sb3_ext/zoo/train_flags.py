@@ -25,7 +25,7 @@ def typed_flags(args: argparse.Namespace) -> dict[str, Any]:
 
 def fold_ext(section: Section) -> Section:
     """``-params ext.evaluation.every:5000`` changes one key under ``ext:`` and leaves the others as they are."""
-    for name in [name for name in section if name.startswith("ext.")]:
+    for name in [name for name in section if str(name).startswith("ext.")]:
         value = section.pop(name)
         *above, last = name.split(".")
         place: MutableMapping[str, Any] = section

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -53,6 +54,15 @@ class Section(NamedTuple):
                 return self.overridden[name]
         return self.config if self.file is None else self.file.where((self.name, *keys))
 
+    def where_named(self, text: str) -> str:
+        """The place of the first key that a text names, or of the section."""
+        words = re.findall(r"\w+", text)
+        return self.where(next(((word,) for word in words if word in self.values), ()))
+
+    def path_to(self, key: str) -> tuple[Any, ...] | None:
+        """The path to a key at any depth."""
+        return _path_to(key, self.values)
+
 
 def find_section(config: str | None, algo: str, env_id: str, is_atari: bool) -> Section:
     """
@@ -81,6 +91,14 @@ def find_section(config: str | None, algo: str, env_id: str, is_atari: bool) -> 
         problem = f"{name} has the value {section.values!r}: expected a mapping of hyperparameters"
         raise UsageError(f"{section.where()}: {problem}, such as\n  n_timesteps: 100000\n  policy: MlpPolicy")
     return section
+
+
+def _path_to(key: str, values: Any) -> tuple[Any, ...] | None:
+    if isinstance(values, Mapping) and key in values:
+        return (key,)
+    items = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
+    found = ((name, _path_to(key, below)) for name, below in items)
+    return next(((name, *path) for name, path in found if path is not None), None)
 
 
 def _section_name(sections: Mapping[str, Any], env_id: str, is_atari: bool) -> str | None:

@@ -16,6 +16,7 @@ from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.utils import ALGOS, StoreDict
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from sb3_ext.common.clean_text import say
 from sb3_ext.common.model_file import check_saved_by, read_model_file
 from sb3_ext.common.names import nearest
 from sb3_ext.common.usage_error import UsageError
@@ -28,7 +29,7 @@ from sb3_ext.zoo.config.reader import Problem, raise_problems
 from sb3_ext.zoo.config.schema import section_parameters
 from sb3_ext.zoo.registry import ALGORITHMS
 
-__all__ = ["check_agent", "check_env_kwargs", "check_log_folder", "patch_train_parser", "read_pairs"]
+__all__ = ["patch_train_parser", "read_pairs"]
 
 #: Numbers that must be at least 1, and the value that means "not given"
 _COUNTS = {
@@ -132,11 +133,12 @@ def _problems(args: argparse.Namespace) -> Iterator[Problem]:
     if args.env not in gym.registry:
         raise UsageError(f"--env: there is no environment {args.env!r}: {nearest(args.env, list(gym.registry))}")
     yield from _number_problems(args)
-    yield from check_log_folder(args.log_folder)
-    yield from check_env_kwargs(args.env, args.env_kwargs, "--env-kwargs")
-    yield from check_env_kwargs(args.env, args.eval_env_kwargs, "--eval-env-kwargs")
+    for flag, folder in (("-f", args.log_folder), ("-tb", args.tensorboard_log)):
+        yield from _folder_problems(flag, folder)
+    yield from _env_kwargs_problems(args.env, args.env_kwargs, "--env-kwargs")
+    yield from _env_kwargs_problems(args.env, args.eval_env_kwargs, "--eval-env-kwargs")
     if args.trained_agent:
-        yield from check_agent(args.trained_agent, ALGOS[args.algo])
+        yield from _agent_problems(args.trained_agent, ALGOS[args.algo])
     section = _section(args)
     if args.trial_id is None:  # a trial changes the section; it is read later
         yield from check_training(section, section.values, args.algo, args.env, has_budget=args.n_timesteps > 0)
@@ -154,30 +156,38 @@ def _number_problems(args: argparse.Namespace) -> Iterator[Problem]:
             yield Problem(flag, f"{number} must be at least 1.")
     if args.seed > _LARGEST_SEED:
         yield Problem("--seed", f"{args.seed} must be at most {_LARGEST_SEED}; a negative one means a random seed.")
+    if args.log_interval == 0:
+        yield Problem("--log-interval", "0 must be at least 1; -2 switches logging off.")
+    yield from _device_problems(args.device)
+
+
+def _device_problems(device: str) -> Iterator[Problem]:
     try:
-        if args.device != "auto":
-            th.zeros(1, device=args.device)
+        if device != "auto":
+            th.zeros(1, device=device)
     except (AssertionError, NotImplementedError, RuntimeError) as error:
-        reason = str(error).split("\n")[0]
-        yield Problem("--device", f"{args.device!r} can't be used: choose auto, cpu or cuda ({reason})")
+        reason = str(error).split("\n")[0].removesuffix(".")
+        if device.split(":")[0] == "cuda" and not th.cuda.is_available():
+            say(f"--device {device}: there is no GPU for torch ({reason}). SB3 uses the CPU instead.")
+        else:
+            yield Problem("--device", f"{device!r} can't be used ({reason}): choose auto, cpu or cuda.")
 
 
-def check_log_folder(folder: str) -> Iterator[Problem]:
-    """Whether runs can be written there."""
+def _folder_problems(flag: str, folder: str) -> Iterator[Problem]:
     existing = Path(folder).absolute()
     while not existing.exists():
         existing = existing.parent
     if not existing.is_dir():
-        yield Problem(f"-f {folder}", f"{existing} is a file: choose a folder for the runs.")
+        yield Problem(f"{flag} {folder}", f"{existing} is a file: choose a folder.")
     elif not os.access(existing, os.W_OK | os.X_OK):
-        yield Problem(f"-f {folder}", f"{existing} can't be written to: choose another folder for the runs.")
+        yield Problem(f"{flag} {folder}", f"{existing} can't be written to: choose another folder.")
 
 
-def check_env_kwargs(env_id: str, kwargs: Any, flag: str) -> Iterator[Problem]:
+def _env_kwargs_problems(env_id: str, kwargs: Any, flag: str) -> Iterator[Problem]:
     yield from (Problem(flag, line) for line in env_problems(env_id, kwargs))
 
 
-def check_agent(path: str, algorithm: type[BaseAlgorithm]) -> Iterator[Problem]:
+def _agent_problems(path: str, algorithm: type[BaseAlgorithm]) -> Iterator[Problem]:
     """Whether ``-i`` is a whole model that this algorithm can load. Nothing in it is unpickled."""
     if not path.endswith(".zip") or not Path(path).is_file():
         yield Problem("-i", f"{path!r} is not a saved agent: expected the path of an existing .zip file.")

@@ -6,7 +6,10 @@ from stable_baselines3 import PPO
 
 from sb3_ext import PPOExt
 from sb3_ext.common.usage_error import UsageError
+from sb3_ext.zoo.config.files import Section
 from sb3_ext.zoo.config.mistakes import raise_if_mistake
+
+SECTION = Section("conf.yml:3", "CartPole-v1", {"n_envs": 2, "own": [{"size": 3}]}, None)
 
 
 def raised_by(function):
@@ -33,7 +36,7 @@ def own_check():
 def test_a_check_of_an_argument_is_a_mistake(function):
     error = raised_by(function)
     with pytest.raises(UsageError, match=r"conf\.yml:3: ") as usage:
-        raise_if_mistake(error, "conf.yml:3")
+        raise_if_mistake(error, SECTION)
     assert usage.value.__cause__ is error
 
 
@@ -47,4 +50,9 @@ def test_a_check_of_an_argument_is_a_mistake(function):
     ],
 )
 def test_any_other_error_stays_as_it_is(function):
-    assert raise_if_mistake(raised_by(function), "conf.yml:3") is None
+    assert raise_if_mistake(raised_by(function), SECTION) is None
+
+
+def test_an_argument_of_the_section_that_nothing_takes_is_a_mistake():
+    with pytest.raises(UsageError, match=r"conf\.yml:3: own: 0: size: .*unexpected keyword"):
+        raise_if_mistake(raised_by(lambda: gym.make("CartPole-v1", size=3)), SECTION)
