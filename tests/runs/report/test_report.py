@@ -15,7 +15,11 @@ from sb3_ext.callbacks.report import Report
 from sb3_ext.runs.report.report import make_report, write_report
 
 
-@pytest.mark.parametrize(("pid", "said"), [(os.getpid(), "has not ended**: after"), (2**22 + 1, "was killed**: after")])
+@pytest.mark.parametrize(
+    ("pid", "said"),
+    [(os.getpid(), "has not ended**: after"), (2**22 + 1, "was killed**: after")],
+    ids=["alive", "killed"],  # workers of pytest must see the same names
+)
 def test_a_report_says_whether_the_process_was_killed(tmp_path, pid, said):
     facts = facts_of(state="running", pid=pid, steps=64, total_timesteps=128)
     (tmp_path / "run.json").write_text(json.dumps(facts))
