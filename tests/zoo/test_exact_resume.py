@@ -22,6 +22,8 @@ PIXELS = {
     "policy": "CnnPolicy",
     "policy_kwargs": "dict(features_extractor_kwargs=dict(features_dim=16))",
 }
+RANDOMIZATION = "sb3_ext.wrappers.DomainRandomization"
+POLE = {"length": {"schedule": {"from": 0.5, "to": {"uniform": [0.25, 1.5]}}}}
 CASES = {
     "cartpole": ("ppo_ext", "CartPole-v1", STEPS),
     "cartpole_normalized": ("ppo_ext", "CartPole-v1", {**STEPS, "normalize": True}),
@@ -58,6 +60,7 @@ CASES = {
         "CartPole-v1",
         {**STEPS, "learning_rate": "lin_0.01", "ent_coef": {"start": 0.1, "end": 0.0}, "clip_range": "lin_0.2"},
     ),
+    "randomization": ("ppo_ext", "CartPole-v1", {**STEPS, "env_wrapper": [{RANDOMIZATION: {"parameters": POLE}}]}),
     "adaptive_learning_rate": ("ppo_ext", "CartPole-v1", {**STEPS, "kl_adaptive_lr": 0.01}),
     "value_normalization": ("ppo_ext", "CartPole-v1", {**STEPS, "normalize_values": True}),
     "gsde": ("ppo_ext", "Pendulum-v1", {**STEPS, "use_sde": True, "sde_sample_freq": 8}),
