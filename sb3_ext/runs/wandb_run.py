@@ -12,12 +12,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.files import RUN_FILE, write_json
 from sb3_ext.runs.plain_files import read_plain
@@ -77,7 +79,8 @@ def fetch_run(name: str, log_folder: str | Path, api: Any = None) -> Path:
         if local is not None:
             return local
         api = wandb.Api() if api is None else api
-        print(f"Downloading {entity}/{project}/{run_id} from W&B", file=sys.stderr)  # stdout may be JSON
+        with redirect_stdout(sys.stderr):  # stdout may be for JSON
+            say(f"Downloading {entity}/{project}/{run_id} from W&B")
         if api.artifact_exists(f"{entity}/{project}/run-{run_id}:latest", type=ZIP_TYPE):
             return download_run(f"{entity}/{project}/{run_id}", log_folder, api)
         with tempfile.TemporaryDirectory() as temporary:
