@@ -17,7 +17,7 @@ EPILOG = """examples:
   sb3-ext config check ppo_ext.yml --env CartPole-v1      the algorithm is the file's name
   sb3-ext config format my.yml --algo ppo_ext             keys in canonical order; comments stay
   sb3-ext config format *.yml --check                     for CI: writes nothing
-  sb3-ext config show CartPole-v1 --algo ppo_ext -params gamma:0.9
+  sb3-ext config show CartPole-v1 ppo_ext -params gamma:0.9
   sb3-ext config schema --algo ppo_ext -o schema.json     for editors, see docs/configs.md
 
 Checking imports what a file names and evaluates its Python code, as training does: only check files that you trust.
@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--algo", help="by default the file's name")
     show = actions.add_parser("show", help="what a training would use, and where each value comes from")
     show.add_argument("env", metavar="ENV")
-    show.add_argument("--algo", default=_DEFAULT_ALGO, help=f"default: {_DEFAULT_ALGO}")
+    show.add_argument("algorithm", metavar="ALGO", nargs="?", help=f"or --algo; default: {_DEFAULT_ALGO}")
+    show.add_argument("--algo", help=argparse.SUPPRESS)
     show.add_argument("-conf", "--conf-file", metavar="FILE", help="by default the algorithm's own")
     show.add_argument(
         "-params", "--hyperparams", nargs="+", default=[], metavar="KEY:VALUE", help="as RL Zoo takes them"
@@ -128,12 +129,13 @@ def _show(args: argparse.Namespace) -> int:
     from sb3_ext.zoo.config.show import show_settings
     from sb3_ext.zoo.config.train_command import read_pairs
 
-    check_choice("--algo", args.algo, ALGOS)
+    algo = args.algorithm or args.algo or _DEFAULT_ALGO
+    check_choice("--algo", algo, ALGOS)
     if args.env not in gym.registry:
         raise UsageError(f"There is no environment {args.env!r}: {nearest(args.env, list(gym.registry))}")
     given: dict[str, Any] = {name: getattr(args, name) for name in ("storage", "study_name", "trial_id")}
     typed = read_pairs(args.hyperparams)
-    settings = show_settings(args.algo, args.env, config=args.conf_file, hyperparams=typed, **given)
+    settings = show_settings(algo, args.env, config=args.conf_file, hyperparams=typed, **given)
     if args.json:
         print(json.dumps([setting._asdict() for setting in settings], indent=2, default=str))
         return 0
