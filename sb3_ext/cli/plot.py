@@ -41,11 +41,13 @@ def run(args: argparse.Namespace) -> int:
     from sb3_ext.runs.find_run import find_run
     from sb3_ext.runs.record import SCORE, read_record
     from sb3_ext.runs.report.compare import group_runs, is_evaluated
-    from sb3_ext.runs.report.compare_plot import EVALUATION, draw_groups, save_figure
+    from sb3_ext.runs.report.compare_plot import EVALUATION, curve_of, draw_groups, save_figure
 
     groups, notes = group_runs([read_record(find_run(name, args.log_folder)) for name in args.run], args.by)
     metric = args.metric or (EVALUATION if is_evaluated(groups) else SCORE)
     path = save_figure(draw_groups(groups, metric, args.x), args.output)
+    without = [group for group in groups if not any(len(curve_of(run, metric).values) for run in group.runs)]
+    notes += [f"{group.env_id}, {group.label}: no {metric}, so there is no curve." for group in without]
     for note in notes:
         say(note)
     say(f"{path}: {metric} of {len(groups)} group{'s' * (len(groups) != 1)} of runs")

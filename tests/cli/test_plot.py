@@ -93,3 +93,9 @@ def test_a_mistake_is_answered_and_nothing_written(runs, options, answer, tmp_pa
     monkeypatch.chdir(tmp_path)
     assert main(["plot", str(runs[0]), *options]) == 2
     assert answer in capsys.readouterr().err and not list(tmp_path.glob("*.*g"))
+
+
+def test_a_group_without_the_metric_is_told(runs, tmp_path, capsys):
+    (runs[3] / "progress.json").write_text('{"time/total_timesteps": 5, "train/loss": 1.0}\n')
+    main(["plot", *map(str, runs), "-o", str(tmp_path / "a.svg"), "--metric", "train/loss"])
+    assert "CartPole-v1, ppo_ext: no train/loss, so there is no curve." in capsys.readouterr().out

@@ -47,7 +47,8 @@ def group_runs(runs: Sequence[RunRecord], by: Sequence[str] = ()) -> tuple[list[
     """
     :param by: settings that tell runs apart, such as ``algo`` or ``learning_rate``; ``folder`` keeps each run by
         itself. By default all settings but the seed
-    :return: the groups in the order of their first run, by environment, and notes about runs that don't count
+    :return: the groups in the order of their first run, by environment; notes about runs that don't count or did not
+        finish
     """
     settings = [_settings_of(run) for run in runs]
     known = {name for of_run in settings for name in of_run}
@@ -66,6 +67,9 @@ def group_runs(runs: Sequence[RunRecord], by: Sequence[str] = ()) -> tuple[list[
         kept = _one_per_seed(of_group)
         if len(kept) < len(of_group):
             notes.append(f"{_label(key)}: {len(of_group) - len(kept)} more of the same seeds don't count.")
+        n_unfinished = sum(run.training.get("state", "finished") != "finished" for run in kept)
+        if n_unfinished:
+            notes.append(f"{_label(key)}: {n_unfinished} of {len(kept)} runs did not finish, or have not yet.")
         groups.append(Group(env_id, _label(key), tuple(kept)))
     return groups, notes
 

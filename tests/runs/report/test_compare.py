@@ -76,6 +76,14 @@ def test_the_same_seed_counts_once(make_run):
     assert len(groups[0].runs) == 2 and notes == ["ppo_ext: 1 more of the same seeds don't count."]
 
 
+def test_runs_that_did_not_finish_are_told(make_run):
+    runs = [make_run(seed) for seed in range(2)]
+    (runs[0].folder / "run.json").write_text('{"state": "running"}')
+    assert group_runs([read_record(run.folder) for run in runs])[1] == [
+        "ppo_ext: 1 of 2 runs did not finish, or have not yet."
+    ]
+
+
 def compared(make_run, ours, theirs):
     runs = [make_run(seed, level) for seed, level in enumerate(theirs)]
     runs += [make_run(seed, level, algo="dqn") for seed, level in enumerate(ours)]
