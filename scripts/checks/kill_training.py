@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
+import signal
 import sys
 import threading
 import time
@@ -16,6 +18,7 @@ import yaml
 
 __all__ = ["VARIANTS", "Training", "write_config"]
 
+_PR_SET_PDEATHSIG = 1
 _SMALL = {"n_envs": 4, "n_steps": 64, "batch_size": 128, "n_epochs": 2, "n_timesteps": 1e7, "policy": "MlpPolicy"}
 _EXT = {
     "threads": 1,
@@ -117,6 +120,7 @@ def _run(command: Callable[[], object], arguments: Sequence[str], folder: Path, 
     code = 1
     try:
         os.setsid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # don't outlive this script
         file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for number in (1, 2):
             os.dup2(file, number)

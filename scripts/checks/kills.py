@@ -278,6 +278,9 @@ def main() -> None:
     with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("fork")) as pool:
         for result in pool.map(run_case, *zip(*cases, strict=True)):
             results.append(result)
+            print(
+                f"{len(results)}: {result.kind} of {result.variant}, seed {result.seed}: {result.outcome}", flush=True
+            )
             for problem in result.problems:
                 print(
                     f"\n{result.kind} of {result.variant}, --seed {result.seed} --kinds {result.kind} --n 1: {problem}"
