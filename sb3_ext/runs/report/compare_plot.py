@@ -49,7 +49,7 @@ def draw_groups(groups: Sequence[Group], metric: str = EVALUATION, x: str = "tim
     env_ids = list(dict.fromkeys(group.env_id for group in groups))
     n_columns = min(len(env_ids), _COLUMNS)
     n_rows = -(-len(env_ids) // n_columns)
-    figure = make_figure(8, 0.4 + (3.9 if n_columns == 1 else 3.1) * n_rows)
+    figure = make_figure(8, 0.8 + (3.7 if n_columns == 1 else 2.9) * n_rows)
     if not any(len(curve_of(run, metric, x).values) for group in groups for run in group.runs):
         names = sorted({name for group in groups for run in group.runs for name in run.series})
         raise ValueError(f"No run has {metric}. They have: {', '.join(names) or 'no metrics at all'}.")
@@ -58,13 +58,13 @@ def draw_groups(groups: Sequence[Group], metric: str = EVALUATION, x: str = "tim
     for index, env_id in enumerate(env_ids, 1):
         axes = figure.add_subplot(n_rows, n_columns, index)
         has_ended |= _draw_panel(axes, [group for group in groups if group.env_id == env_id], styles, metric, x)
-        axes.set_title(env_id, fontsize=11)
         axes.set_xlabel(AXES[x])
         if (index - 1) % n_columns == 0:
             axes.set_ylabel(_LABELS.get(metric, metric))
     notes = ["interquartile mean over seeds, with its 95 % bootstrap interval"]
     notes += ["dotted: some seeds have ended and keep their last value"] if has_ended else []
     figure.supxlabel("; ".join(notes), fontsize=8)
+    _add_legend(figure)
     _in_grey(figure)
     return figure
 
@@ -129,15 +129,28 @@ def _draw_panel(axes: Axes, groups: Sequence[Group], styles: Mapping[str, int], 
             axes.plot(curve.x[apart], curve.y.value[apart], ":", color=colour, linewidth=1.8)
         if curve.y.low is not None:
             axes.fill_between(curve.x, curve.y.low, curve.y.high, color=colour, alpha=0.2, linewidth=0)
-    thresholds = {run.threshold.value for group in groups for run in group.runs if run.threshold is not None}
-    for value in thresholds if metric in _LABELS else ():
-        axes.axhline(value, linestyle="--", color=_GREY, linewidth=1.2, label=f"threshold {value:g}")
+    limits = {run.threshold.value for group in groups for run in group.runs if run.threshold is not None}
+    limits = limits if metric in _LABELS else set()
+    for value in limits:
+        axes.axhline(value, linestyle="--", color=_GREY, linewidth=1.2)
+    dashed = f" (dashed: threshold {', '.join(f'{value:g}' for value in sorted(limits))})" if limits else ""
+    axes.set_title(f"{groups[0].env_id}{dashed}", fontsize=10)
     axes.grid(alpha=0.25)
     axes.tick_params(labelsize=9)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=9, framealpha=0.0)
     return has_ended
+
+
+def _add_legend(figure: Figure) -> None:
+    """One for all panels, where it hides no curve."""
+    entries: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(map(str, labels), handles, strict=True))
+    n_columns = min(len(entries), max(1, 90 // max(map(len, entries))))
+    style: dict[str, Any] = {"ncols": n_columns, "fontsize": 9, "frameon": False}
+    figure.legend(list(entries.values()), list(entries), loc="outside upper center", **style)
 
 
 def _over_seeds(curves: Sequence[Series]) -> _Curve | None:
@@ -156,14 +169,12 @@ def _over_seeds(curves: Sequence[Series]) -> _Curve | None:
 
 def _in_grey(figure: Figure) -> None:
     figure.patch.set_alpha(0.0)
-    texts = [figure._supxlabel]  # type: ignore[attr-defined]
+    texts = [figure._supxlabel, *figure.legends[0].get_texts()]  # type: ignore[attr-defined]
     for axes in figure.axes:
         axes.patch.set_alpha(0.0)
         axes.tick_params(colors=_GREY, which="both")
         for spine in axes.spines.values():
             spine.set_color(_GREY)
-        legend = axes.get_legend()
         texts += [axes.title, axes.xaxis.label, axes.yaxis.label]
-        texts += [] if legend is None else legend.get_texts()
     for text in texts:
         text.set_color(_GREY)
