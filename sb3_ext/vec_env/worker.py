@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
     import gymnasium as gym
-    from stable_baselines3.common.vec_env import VecEnv
 
     from sb3_ext.vec_env.env_slice import EnvSlice
 
-__all__ = ["RemoteError", "Worker", "WorkerDied", "dead_worker"]
+__all__ = ["RemoteError", "Worker", "WorkerDied", "describe_death"]
 
 #: Step with the shared actions; as a reply: done, nothing to report
 _STEP = _DONE = b""
@@ -47,16 +46,8 @@ class WorkerDied(RuntimeError):
     """A worker process ended by itself; its environments are gone."""
 
 
-def dead_worker(env: VecEnv | None) -> WorkerDied | None:
-    """:return: which worker of SB3's ``SubprocVecEnv`` ended by itself; that one only raises an ``EOFError``"""
-    for index, process in enumerate(getattr(env and env.unwrapped, "processes", ())):
-        process.join(0.1)
-        if process.exitcode:
-            return _describe_death(process, f"environment {index}")
-    return None
-
-
-def _describe_death(process: BaseProcess, envs: str) -> WorkerDied:
+def describe_death(process: BaseProcess, envs: str) -> WorkerDied:
+    """:return: an error that says how a process has ended"""
     code = process.exitcode
     if code is None or code >= 0:
         how = f"ended with exit code {code}"
@@ -153,7 +144,7 @@ class Worker:
 
     def _died(self) -> WorkerDied:
         self.process.join(1.0)
-        return _describe_death(self.process, f"environments {self.indices[0]} to {self.indices[-1]}")
+        return describe_death(self.process, f"environments {self.indices[0]} to {self.indices[-1]}")
 
     def start_closing(self) -> None:
         """Tell the process to end."""

@@ -12,6 +12,7 @@ from sb3_ext.common.env_spec import remember_spec
 from sb3_ext.vec_env.choose import EnvConfig, VecEnvChoice, VecEnvChooser
 from sb3_ext.vec_env.mixed import mixed, once_each
 from sb3_ext.vec_env.monitor_files import tolerant_monitors
+from sb3_ext.vec_env.subproc import closing_safely
 from sb3_ext.zoo.options import ExtOptions
 
 __all__ = ["EnvironmentMaker"]
@@ -43,7 +44,7 @@ class EnvironmentMaker(ExperimentManager):
             n_envs = self._mix_members(n_envs, eval_env, monitor_dir)
             env = super().create_envs(n_envs, eval_env, no_log)
             remember_spec(env, gym.spec(self.env_name.gym_id))
-            return env
+            return closing_safely(env)
         finally:
             self.vec_env_class, self.frame_stack, self.env_wrapper = given
 

@@ -35,7 +35,8 @@ from sb3_ext.runs.rewind import monitor_kwargs
 from sb3_ext.runs.run import Phase, Run
 from sb3_ext.runs.stop_signals import received_signal
 from sb3_ext.vec_env.choose import VecEnvChooser
-from sb3_ext.vec_env.worker import WorkerDied, dead_worker
+from sb3_ext.vec_env.subproc import dead_worker
+from sb3_ext.vec_env.worker import WorkerDied
 from sb3_ext.wrappers.training_link import link_to_training, tell_progress
 from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import build_callbacks, masked
@@ -218,7 +219,9 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         # Ctrl-C and sys.exit() end the run too
         except BaseException as error:
             if not isinstance(error, Exception) or received_signal() is None:
-                died = dead_worker(model.get_env()) if isinstance(error, EOFError | OSError) else None
+                evaluations = [callback.eval_env for callback in self.callbacks if isinstance(callback, EvalCallback)]
+                envs = (model.get_env(), *evaluations) if isinstance(error, EOFError | OSError) else ()
+                died = next(filter(None, map(dead_worker, envs)), None)
                 run.end(died or error)
                 if isinstance(error, UsageError):
                     self._remove_folder()
