@@ -13,7 +13,7 @@ import time
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch as th
@@ -23,15 +23,16 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.clean_text import say
+from sb3_ext.common.model_file import callback_state
 from sb3_ext.common.random_state import RandomState
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.agents.bundle import RESUME_FILE, Bundle, find_bundle
 from sb3_ext.runs.callback_states import collect_states, restore_states
+from sb3_ext.runs.facts import RunFacts
+from sb3_ext.runs.files import RUN_FILE
 from sb3_ext.runs.rewind import continue_monitor_time, log_positions, rewind_logs
+from sb3_ext.runs.run import Run
 from sb3_ext.vec_env.state import EnvStates, restore_envs, restore_statistics, save_envs
-
-if TYPE_CHECKING:
-    from sb3_ext.runs.run import Run
 
 __all__ = ["StateKeeper", "TrainingState", "next_rollout_ends", "read_state", "resume_model"]
 
@@ -163,10 +164,14 @@ def resume_model(
         model.policy.optimizer.state.clear()
     if isinstance(model, OffPolicyAlgorithm):
         say("The replay buffer is not kept: it fills again before the model is trained.")
-        model.learning_starts += bundle.step
+        # The first resume remembers it for the next ones
+        warmup = callback_state(model).setdefault("warmup", {"steps": model.learning_starts})
+        model.learning_starts = bundle.step + warmup["steps"]
     if state is not None:
         vars(model).update(state.counters)
         _to_restore[model] = state
+    if not isinstance(run, Bundle) and (Path(run) / RUN_FILE).is_file():
+        Run.prepare(model, earlier=RunFacts.read(run))
     return model
 
 
