@@ -1,5 +1,6 @@
 """``sb3-ext`` without a subcommand, and the way to its subcommands."""
 
+import re
 import subprocess
 import sys
 
@@ -55,3 +56,9 @@ def test_the_help_of_a_subcommand_imports_nothing_slow(command):
     code += "print({'torch', 'gymnasium', 'numpy', 'pydantic', 'rich', 'matplotlib'} & set(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT).stdout
     assert printed.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_subcommand_is_documented_with_an_example(command):
+    page = (PROJECT / "docs" / "command_line.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| `{command}` .*`[^`]*sb3-ext {command}[^`]*` \|$", page, re.MULTILINE)
