@@ -76,12 +76,12 @@ def _import_zoo(packages: list[str]) -> None:
 
 
 def _algo_of(path: str, algo: str | None) -> str:
-    from rl_zoo3.utils import ALGOS
+    from sb3_ext.zoo.command_line import algorithms
 
-    if algo is None and Path(path).stem not in ALGOS:
+    if algo is None and Path(path).stem not in algorithms():
         raise UsageError(f"{path} is not named after an algorithm: choose one with --algo.")
     algo = algo or Path(path).stem
-    check_choice("--algo", algo, ALGOS)
+    check_choice("--algo", algo, algorithms())
     return algo
 
 
@@ -101,15 +101,13 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _format(args: argparse.Namespace) -> int:
-    from rl_zoo3.utils import ALGOS
-
     from sb3_ext.runs.files import atomic_write
+    from sb3_ext.zoo.config.check import section_keys
     from sb3_ext.zoo.config.format import format_file
-    from sb3_ext.zoo.config.schema import section_parameters
 
     code = 0
     for path in args.file:
-        formatted = format_file(path, [*section_parameters(ALGOS[_algo_of(path, args.algo)]), "ext"])
+        formatted = format_file(path, section_keys(_algo_of(path, args.algo)))
         if formatted == Path(path).read_text(encoding="utf-8"):
             continue
         print(f"{path} {'is not formatted' if args.check else 'formatted'}")
@@ -123,14 +121,14 @@ def _format(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     import gymnasium as gym
-    from rl_zoo3.utils import ALGOS
 
     from sb3_ext.common.names import nearest
+    from sb3_ext.zoo.command_line import algorithms
     from sb3_ext.zoo.config.show import show_settings
     from sb3_ext.zoo.config.train_command import read_pairs
 
     algo = args.algorithm or args.algo or _DEFAULT_ALGO
-    check_choice("--algo", algo, ALGOS)
+    check_choice("--algo", algo, algorithms())
     if args.env not in gym.registry:
         raise UsageError(f"There is no environment {args.env!r}: {nearest(args.env, list(gym.registry))}")
     given: dict[str, Any] = {name: getattr(args, name) for name in ("storage", "study_name", "trial_id")}
@@ -147,11 +145,10 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _schema(args: argparse.Namespace) -> int:
-    from rl_zoo3.utils import ALGOS
-
+    from sb3_ext.zoo.command_line import algorithms
     from sb3_ext.zoo.config.editor_schema import editor_schema
 
-    check_choice("--algo", args.algo, ALGOS)
+    check_choice("--algo", args.algo, algorithms())
     text = json.dumps(editor_schema(args.algo), indent=2)
     if args.output is None:
         print(text)

@@ -23,7 +23,7 @@ from sb3_ext.zoo.resume import requested_section
 from sb3_ext.zoo.train_flags import fold_ext
 from sb3_ext.zoo.upstream import GENERAL_SECTIONS
 
-__all__ = ["check_file", "check_section", "check_training", "training_section"]
+__all__ = ["check_file", "check_section", "check_training", "section_keys", "training_section"]
 
 #: Place of a key, by its path in the section
 Where = Callable[[Iterable[Any]], str]
@@ -68,6 +68,11 @@ def check_training(section: Section, hyperparams: Any, algo: str, env_id: str, h
     """:param hyperparams: those of the section and of all that overrides it"""
     of_file = [] if section.file is None else section.file.problems
     return [*of_file, *check_section(hyperparams, algo, env_id, section.where, has_budget)]
+
+
+def section_keys(algo: str) -> list[str]:
+    """Keys of a section, in their canonical order."""
+    return [*section_parameters(ALGOS[algo]), "ext"]
 
 
 def check_section(section: Any, algo: str, env_id: str, where: Where, has_budget: bool = False) -> list[Problem]:
