@@ -41,11 +41,13 @@ def logs(tmp_path):
     add_run(tmp_path, "ppo/Interrupted_1", state="interrupted")
     (tmp_path / "ppo" / "Empty_1" / "Empty").mkdir(parents=True)
     (tmp_path / "ppo" / "Good_1" / ".unfinished-0-model.zip").write_text("half")
-    (tmp_path / ".unfinished-0-runs.jsonl").write_text("half")
     age(tmp_path)
     running = add_run(tmp_path, "ppo/Running_1", state="running")
     (running / ".unfinished-0-model.zip").write_text("half")
     (running / "rl_model_1_steps.zip").write_text("x")
+    # Last, because the next entry of the registry would remove it
+    (tmp_path / ".unfinished-0-runs.jsonl").write_text("half")
+    os.utime(tmp_path / ".unfinished-0-runs.jsonl", (time.time() - 86_400,) * 2)
     return tmp_path
 
 
