@@ -138,15 +138,20 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
     def _maybe_normalize(self, env: VecEnv, eval_env: bool) -> VecEnv:
         # RL Zoo would continue a best model or a checkpoint with the statistics from the end of its training
         is_continued = self.continue_training and self._resume is None
+        if is_continued and self._is_ours and self.normalize:
+            self._check_statistics()
         if is_continued and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
             say(f"Loading saved VecNormalize stats of {self.trained_agent}")
             return load_statistics(self.trained_agent, env, training=not eval_env)
-        if self._is_ours and is_continued and self.normalize:
-            statistics = os.path.join(os.path.dirname(self.trained_agent), self.env_name, "vecnormalize.pkl")
-            if not os.path.exists(statistics):
-                expected = f"expected {statistics_path(self.trained_agent)} or {statistics}"
-                raise UsageError(f"-i {self.trained_agent}: its normalisation statistics are missing: {expected}.")
         return super()._maybe_normalize(env, eval_env)
+
+    def _check_statistics(self) -> None:
+        """RL Zoo would start with new ones, which the agent does not know."""
+        of_run = os.path.join(os.path.dirname(self.trained_agent), self.env_name, "vecnormalize.pkl")
+        places = (str(statistics_path(self.trained_agent)), of_run)
+        if not any(map(os.path.exists, places)):
+            expected = f"expected {' or '.join(dict.fromkeys(places))}"
+            raise UsageError(f"-i {self.trained_agent}: its normalisation statistics are missing: {expected}.")
 
     def create_log_folder(self) -> None:
         if self._is_ours and self.optimize_hyperparameters:

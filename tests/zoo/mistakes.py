@@ -52,6 +52,8 @@ def _flag(flags: str, *says: str, config: str = SECTION, algo: str = "ppo_ext", 
 
 _CHECKPOINT = "stable_baselines3.common.callbacks.CheckpointCallback"
 
+_LIMIT = "{gymnasium.wrappers.TimeLimit: {max_episode_steps: -3}}"
+
 _VALUES = [
     _value("learning_rat: 0.001", "'learning_rate'"),
     _value("gamma: -1", "-1", "at least 0"),
@@ -82,6 +84,7 @@ _VALUES = [
     _value("target_kl: -0.1", "above 0"),
     _value("kl_stop_scope: epochs", "'epoch'"),
     _value("kl_adaptive_lr_bounds: 0.1", "list"),
+    _value("kl_adaptive_lr_bounds: [0.1]", "a list of 2"),
     _value("policy: MlpPolcy", "'MlpPolicy'"),
     _value("policy: my_module.MyPolicy", "my_module"),
     _value("policy_kwargs: dict(net_arch=[64)", "dict(net_arch=[64)"),
@@ -99,6 +102,8 @@ _VALUES = [
     _value("env_wrapper: [{gymnasium.wrappers.TimeLimit: {max_episode_step: 10}}]", "'max_episode_steps'"),
     _value("callback: stable_baselines3.common.callbacks.CheckpointCalback", "'CheckpointCallback'"),
     _value(f"callback: [{{{_CHECKPOINT}: {{save_freqq: 10, save_path: x}}}}]", "'save_freq'"),
+    _value(f"callback: [{{{_CHECKPOINT}: {{save_freq: often, save_path: x}}}}]", "'often'", "whole number"),
+    _value("normalize: {clip_obs: ten}", "'ten'"),
     _value("callback: 5", "5", "import path"),
     _value("normalize: dict(norm_obz=True)", "'norm_obs'"),
     _value('normalize: "yes"', "'yes'"),
@@ -136,6 +141,7 @@ _FILES = [
     Mistake("no environment", ("conf.yml:1", "CartPole-v1"), SECTION[SECTION.index("\n") + 1 :].replace("  ", "")),
     Mistake("no section", ("conf.yml", "CartPole-v1", "'CartPole-v0'"), SECTION.replace("v1", "v0")),
     Mistake("two at once", ("conf.yml:6", "gamma", "conf.yml:7", "'n_epochs'"), section("gamma: 2", "n_epoch: 3")),
+    Mistake("a wrapper's argument", ("conf.yml:7", "max_episode_steps", "-3"), section(f"env_wrapper: [{_LIMIT}]")),
     Mistake("gSDE without a Box", ("conf.yml:1", "gSDE", "continuous"), section("use_sde: true")),
     Mistake("stock with ext", ("conf.yml:6", "gamma"), section("gamma: 2", "ext: {report: true}"), algo="ppo"),
 ]
@@ -156,6 +162,7 @@ _FLAGS = [
     _flag("--device gpu", "--device", "'gpu'", "cpu"),
     _flag("--vec-env thread", "--vec-env", "thread", "subproc"),
     _flag("--n-eval-envs 0", "--n-eval-envs", "at least 1"),
+    _flag("-optimize --n-jobs 0", "--n-jobs", "at least 1"),
     _flag("--eval-episodes 0", "--eval-episodes", "at least 1"),
     _flag("--timestep 100", "--timestep"),
     _flag("--log-interval 0", "--log-interval"),

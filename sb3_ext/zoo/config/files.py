@@ -56,8 +56,8 @@ class Section(NamedTuple):
 
     def where_named(self, text: str) -> str:
         """The place of the first key that a text names, or of the section."""
-        words = re.findall(r"\w+", text)
-        return self.where(next(((word,) for word in words if word in self.values), ()))
+        paths = map(self.path_to, re.findall(r"\w+", text))
+        return self.where(next((path for path in paths if path is not None), ()))
 
     def path_to(self, key: str) -> tuple[Any, ...] | None:
         """The path to a key at any depth."""

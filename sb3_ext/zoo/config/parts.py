@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_ext.common.import_path import import_class, import_object
 from sb3_ext.common.names import check_choice, nearest
 from sb3_ext.common.policies import resolve_policy_kwargs
+from sb3_ext.zoo.config.schema import parameter_from
 
 __all__ = ["argument_problems", "entry_problems", "env_problems", "normalize_problems", "policy_problems", "run_code"]
 
@@ -50,11 +51,22 @@ def argument_problems(name: str, function: Callable[..., Any], given: Any, posit
         return  # of a compiled class
     parameters = list(signature.parameters.values())[positional:]
     known = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        yield from (f"{name} has no argument {key!r}: {_nearest(key, known)}" for key in given if key not in known)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    unknown = [] if takes_any else [key for key in given if key not in known]
+    yield from (f"{name} has no argument {key!r}: {_nearest(key, known)}" for key in unknown)
     for p in parameters:
+        if isinstance(given.get(p.name), str) and _takes_only_numbers(p):
+            yield f"{name}: {parameter_from(p).problem(given[p.name])}"
+    for p in [] if unknown else parameters:
         if p.name not in given and p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
             yield f"{name} needs the argument {p.name!r}."
+
+
+def _takes_only_numbers(parameter: inspect.Parameter) -> bool:
+    """Annotations of others are not always exact, but text is never a number to them."""
+    read = parameter_from(parameter)
+    is_number = bool(read.types) and set(read.types) <= {"boolean", "integer", "number", "null"}
+    return is_number and not read.choices and not read.classes and not read.schedule
 
 
 def _nearest(key: Any, known: list[str]) -> str:

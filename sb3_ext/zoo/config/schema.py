@@ -20,7 +20,7 @@ from sb3_ext.common.names import suggestion
 from sb3_ext.common.schedules import Schedule, parse_schedule
 from sb3_ext.zoo.upstream import SCHEDULES
 
-__all__ = ["FIRST_KEYS", "SET_BY_FLAGS", "Parameter", "Range", "section_parameters"]
+__all__ = ["FIRST_KEYS", "SET_BY_FLAGS", "Parameter", "Range", "parameter_from", "section_parameters"]
 
 #: Parameters that RL Zoo passes itself, and the flag that sets them
 SET_BY_FLAGS = {
@@ -87,6 +87,7 @@ class Parameter:
     :param choices: constants that are allowed too
     :param classes: of objects that are allowed too; YAML can't contain them
     :param schedule: ``"any"`` kind of schedule, RL Zoo's ``"lin_…"`` only, or ``""`` for none
+    :param length: of a list; ``None`` for any
     :param reads_text: whether a number may be a string, which YAML makes of ``1e-4``
     """
 
@@ -97,6 +98,7 @@ class Parameter:
     schedule: str = ""
     reads_text: bool = True
     default: Any = inspect.Parameter.empty
+    length: int | None = None
 
     @property
     def has_default(self) -> bool:
@@ -132,6 +134,8 @@ class Parameter:
     def allowed(self) -> str:
         limits = f", {self.range}" if self.range != Range() else ""
         words = [_WORDS[kind] + (limits if kind in ("integer", "number") else "") for kind in self.types]
+        if self.length is not None:
+            words = [f"{word} of {self.length}" if word == _WORDS["array"] else word for word in words]
         words += [repr(choice) for choice in self.choices if isinstance(choice, str)]
         words += {"any": ["a schedule of such numbers"], "lin": ["a schedule such as 'lin_0.001'"]}.get(
             self.schedule, []
@@ -150,7 +154,8 @@ class Parameter:
             return self._allows_number(float(raw))
         if takes_numbers and kind == "string" and "string" not in self.types:
             return self._allows_text(raw)
-        return kind in self.types or raw in self.choices
+        has_length = kind != "array" or self.length in (None, len(raw))
+        return (kind in self.types and has_length) or raw in self.choices
 
     def _allows_number(self, number: float) -> bool:
         return ("number" in self.types or number.is_integer()) and self.range.contains((number,))
@@ -187,7 +192,7 @@ def section_parameters(algorithm: type[BaseAlgorithm]) -> dict[str, Parameter]:
     schedulable: tuple[str, ...] | None = getattr(algorithm, "schedulable", None)
     of_zoo = {name: Parameter(name, kinds, reads_text=schedulable is not None) for name, kinds in _SECTION_KEYS.items()}
     of_algorithm = {
-        name: _from_annotation(parameter, schedulable)
+        name: parameter_from(parameter, schedulable)
         for name, parameter in inspect.signature(algorithm.__init__).parameters.items()
         if name not in ("self", "policy", *SET_BY_FLAGS) and not name.startswith("_")
     }
@@ -197,19 +202,21 @@ def section_parameters(algorithm: type[BaseAlgorithm]) -> dict[str, Parameter]:
     return {name: of_zoo.pop(name) for name in FIRST_KEYS} | of_algorithm | of_zoo
 
 
-def _from_annotation(parameter: inspect.Parameter, schedulable: tuple[str, ...] | None) -> Parameter:
+def parameter_from(parameter: inspect.Parameter, schedulable: tuple[str, ...] | None = None) -> Parameter:
+    """:param schedulable: parameters that our algorithms take as schedules; ``None`` for anything that is not ours"""
     name, annotation = parameter.name, parameter.annotation
     arms = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     kinds: list[str] = ["string"] if name in _PYTHON_CODE else []
     choices: list[Any] = []
     classes: list[type] = []
-    takes_function = False
+    takes_function, length = False, None
     for arm in arms:
         origin = get_origin(arm) or arm
         if origin is Literal:
             choices += get_args(arm)
         elif origin in _JSON_TYPES:
             kinds.append(_JSON_TYPES[origin])
+            length = len(get_args(arm)) if origin is tuple and get_args(arm) and ... not in get_args(arm) else length
         elif origin is Callable:
             takes_function = True
         elif origin is not inspect.Parameter.empty and isinstance(origin, type):
@@ -220,4 +227,6 @@ def _from_annotation(parameter: inspect.Parameter, schedulable: tuple[str, ...] 
     if schedulable is not None and (takes_function or name in schedulable):
         schedule = "any"
     reads_text = schedulable is not None
-    return Parameter(name, tuple(kinds), tuple(choices), tuple(classes), schedule, reads_text, parameter.default)
+    return Parameter(
+        name, tuple(kinds), tuple(choices), tuple(classes), schedule, reads_text, parameter.default, length
+    )

@@ -38,6 +38,8 @@ _COUNTS = {
     "eval_episodes": ("--eval-episodes", None),
     "n_eval_envs": ("--n-eval-envs", None),
     "n_trials": ("--n-trials", None),
+    "n_jobs": ("--n-jobs", -1),
+    "n_evaluations": ("--n-evaluations", None),
 }
 _LARGEST_SEED = 2**32 - 1
 
