@@ -206,8 +206,10 @@ class StateKeeper:
         if state is not None:
             self._tell(state, state.restore(self._run))
         now = time.perf_counter()
-        must_write = now - self._written >= min(self._seconds, max(_FIRST_WRITE, (now - self._started) / 4))
-        if must_write or self._latest is None or now - self._captured >= self._cost / _SHARE:
+        is_due = now - self._written >= min(self._seconds, max(_FIRST_WRITE, (now - self._started) / 4))
+        # A training that is killed in its first seconds can be resumed too
+        must_write = is_due or self._latest is None
+        if must_write or now - self._captured >= self._cost / _SHARE:
             self.capture()
         if must_write:
             self.write()

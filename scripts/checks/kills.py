@@ -104,9 +104,8 @@ class Case:
         training = Training(lambda: sys.exit(sb3_ext(["resume", str(run)])), ["sb3-ext"], self.folder, "resume.txt")
         if not training.wait_for(lambda: max(rollout_steps(run), default=0) > before + 1000):
             said = training.output.read_text()
-            # The first state is on disk after some seconds, or when a training is interrupted
-            may_be_empty = self.kind in ("sigkill", "disk", "twice") or before == 0
-            if training.exit_code == 2 and may_be_empty and "There is nothing in" in said:
+            # The first state is written when the first rollout starts
+            if training.exit_code == 2 and before == 0 and "There is nothing in" in said:
                 return "nothing saved yet"
             self.problems.append(f"it was not resumed: exit code {training.exit_code}\n{said}")
             training.send(signal.SIGKILL, group=True)
