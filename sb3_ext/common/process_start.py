@@ -6,6 +6,7 @@ should hold: its other end never learns that the process has died.
 """
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ __all__ = ["starting_process"]
 _lock = threading.RLock()
 #: Seconds to wait for another start, which takes milliseconds
 _TIMEOUT = 30.0
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 @contextmanager
@@ -33,18 +35,30 @@ def starting_process() -> Iterator[None]:
         _lock.release()
 
 
+#: Signals that were blocked before a fork, by thread. An interrupt between the steps of a fork would be lost, and the
+#: locks that logging takes around it would stay taken
+_blocked = threading.local()
+
+
 def _before_fork() -> None:
+    _blocked.before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
     _lock.acquire(timeout=_TIMEOUT)
+
+
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, vars(_blocked).pop("before", ()))
 
 
 def _after_fork() -> None:
     with suppress(RuntimeError):  # it was not ours to release: the wait timed out
         _lock.release()
+    _unblock()
 
 
 def _in_fork() -> None:
     global _lock
     _lock = threading.RLock()  # its owner may be a thread that the fork doesn't have
+    _unblock()
 
 
 if hasattr(os, "register_at_fork"):
