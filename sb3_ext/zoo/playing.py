@@ -129,8 +129,9 @@ def _playable_models(asked: dict[str, Any]) -> str:
     above, env_name, run = os.path.join(asked["folder"], asked["algo"]), asked["env_name"], _run_folder(asked)
     if run is None:
         return f"{above} has no run of {env_name}: train one, or choose the folder with -f."
-    has_final = any((run / f"{name}.zip").is_file() for name in (env_name, LAST))
-    options = ["the final model (no option)"] if has_final else []
+    named = {env_name: "final", LAST: "last"}  # the last one is played if there is no final one
+    found = next((which for name, which in named.items() if (run / f"{name}.zip").is_file()), None)
+    options = [] if found is None else [f"the {found} model (no option)"]
     for checkpoint in find_checkpoints(run):
         if checkpoint.kind == "best":
             options.append("--load-best")

@@ -164,7 +164,7 @@ def test_an_agent_of_ours_is_played_in_the_task_of_its_hyperparameters(zoo, tmp_
     ("models", "said"),
     [
         ((), "CartPole-v1_3 has no model to play: choose another run with --exp-id."),
-        (("last_model",), "CartPole-v1_3 has no model to play: choose another run with --exp-id."),
+        (("last_model",), "CartPole-v1_3 has: the last model (no option)."),
         (
             ("CartPole-v1", "last_model", "rl_model_200_steps"),
             "CartPole-v1_3 has: the final model (no option), --load-checkpoint 200.",

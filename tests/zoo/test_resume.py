@@ -126,6 +126,7 @@ MISTAKES = {
     "fewer timesteps": (["@last", "-n", "64"], "128 of 64 timesteps"),
     "unknown run": (["nothing"], "nothing"),
     "unknown checkpoint": (["@last@65"], "rl_model_64_steps"),
+    "unknown parameter": (["@last", "-n", "160", "-params", "ent_cof:0.1"], "ent_coef"),
     "other network": (["@last", "-n", "160", "-params", "policy_kwargs:dict(net_arch=[8])"], "policy_kwargs"),
 }
 
