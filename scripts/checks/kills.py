@@ -184,7 +184,8 @@ def _full_disk(case: Case, training: Training, disk: Path) -> None:
     if case.random.random() < 0.5:
         (disk / "filler").unlink()
         case.expect_progress(training, disk)
-    case.expect_said(training, "No space left on device")
+    if case.variant != "process":  # which may wait for its first evaluation all the time
+        case.expect_said(training, "No space left on device")
     training.send(number := case.random.choice([signal.SIGTERM, signal.SIGKILL]))
     training.wait(_TO_END)
     (disk / "filler").unlink(missing_ok=True)
