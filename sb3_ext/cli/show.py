@@ -114,13 +114,24 @@ def _meaning(name: str) -> str:
 
 
 def _next(folder: Path, known: Mapping[str, Any]) -> Iterator[str]:
-    name = shlex.quote(str(folder))
+    # These take longer to import than the help takes
+    from sb3_ext.runs.agents.bundle import RESUME_FILE
+    from sb3_ext.runs.agents.checkpoint import find_checkpoints
+    from sb3_ext.runs.record import read_record
+    from sb3_ext.runs.report.commands import resume_command, shown_path, train_command
+
+    name = shlex.quote(shown_path(folder))
+    can_resume = (folder / RESUME_FILE).is_file() or bool(find_checkpoints(folder))
     if known["state"] == "running":
         yield f"tail -f {shlex.quote(str(folder / 'run.log'))}"
     elif known["state"] in ("interrupted", "failed", "killed"):
-        yield f"sb3-ext resume {name}"
-    elif known["state"] == "finished" and known["steps"]:
-        yield f"sb3-ext resume {name} -n {2 * int(known['steps'])}   # train it for as long again"
+        if can_resume:
+            yield resume_command(folder)
+        elif again := train_command(read_record(folder)) or known.get("command"):
+            yield f"{again}   # nothing was saved to resume from"
+    elif known["state"] == "finished" and known["steps"] and can_resume:
+        again = resume_command(folder, int(known["steps"]), int(known["total_timesteps"] or 0))
+        yield f"{again}   # train it for as long again"
     if any(folder.glob("*.zip")):
         yield f"sb3-ext enjoy {name}"
     yield f"sb3-ext report {name}"

@@ -232,7 +232,9 @@ def _describe(model: BaseAlgorithm) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """:return: the same in numbers, texts, lists and dicts"""
+    """:return: the same in numbers, texts, lists and dicts; of a schedule that SB3 wrapped, what was given"""
+    value = getattr(value, "value_schedule", value)
+    value = value.val if type(value).__name__ == "ConstantSchedule" else value
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, np.generic):

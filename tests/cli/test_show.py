@@ -2,12 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 from registered_runs import add_run
 from report_folders import zoo_run
 
 from sb3_ext.cli import main
 from sb3_ext.cli.show import shown_size
+from sb3_ext.runs.record import read_record
+from sb3_ext.runs.report.advice import suggestions
 
 
 def show(folder, *arguments):
@@ -56,8 +59,34 @@ def test_all_facts_and_files_are_shown_with_what_to_do_next(tmp_path, capsys):
 )
 def test_a_run_that_did_not_end_well_can_be_resumed_and_a_running_one_watched(tmp_path, capsys, state, pid, command):
     run = add_run(tmp_path, "ppo/A_1", state=state, **({} if pid is None else {"pid": pid}))
+    (run / "resume.zip").touch()
     show(tmp_path, "A_1")
     assert f"What to do next\n  {command}{run}" in capsys.readouterr().out
+
+
+def test_a_run_with_nothing_to_resume_from_is_started_again(tmp_path, capsys):
+    run = zoo_run(tmp_path / "ppo" / "CartPole-v1_1", algo="ppo")
+    add_run(tmp_path, "ppo/CartPole-v1_1", state="running", pid=2**22 + 1)
+    show(tmp_path, str(run))
+    printed = capsys.readouterr().out
+    assert "What to do next\n  python -m rl_zoo3.train --algo ppo --env CartPole-v1 " in printed
+    assert "sb3-ext resume" not in printed
+
+
+def test_without_rl_zoo_the_command_that_started_a_run_starts_it_again(tmp_path, capsys):
+    add_run(tmp_path, "ppo/A_1", state="failed", command="python train.py")
+    show(tmp_path, "A_1")
+    assert "What to do next\n  python train.py   # nothing was saved to resume from" in capsys.readouterr().out
+
+
+def test_the_report_suggests_as_many_steps_as_show(tmp_path, capsys):
+    run = zoo_run(tmp_path / "ppo" / "CartPole-v1_1", np.linspace(20, 300, 50), algo="ppo")
+    add_run(tmp_path, "ppo/CartPole-v1_1", steps=20224, total_timesteps=20000)
+    (run / "resume.zip").touch()
+    show(tmp_path, str(run))
+    command = f"sb3-ext resume {run} -n 40448"
+    assert command in capsys.readouterr().out
+    assert [said for said in suggestions(read_record(run)) if f"`{command}`" in said]
 
 
 def test_a_program_reads_json(tmp_path, capsys):

@@ -14,12 +14,14 @@ from conftest import PROJECT
 from rl_zoo3 import ALGOS
 from small_training import TINY, make_model
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import FloatSchedule
 
 from sb3_ext.callbacks import Report
 from sb3_ext.callbacks.evaluation.callback import Evaluation
+from sb3_ext.common.schedules import LinearToZero
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.alive import state_of
-from sb3_ext.runs.facts import RunFacts, algorithm_name
+from sb3_ext.runs.facts import RunFacts, algorithm_name, plain
 
 EVALUATION, ROLLOUTS = "eval/mean_reward", "rollout/ep_rew_mean"
 
@@ -28,6 +30,11 @@ EVALUATION, ROLLOUTS = "eval/mean_reward", "rollout/ep_rew_mean"
 def test_an_algorithm_has_the_name_that_rl_zoo_gives_it(name):
     cls = ALGOS[name]
     assert algorithm_name(cls.__new__(cls)) == name
+
+
+@pytest.mark.parametrize(("given", "shown"), [(LinearToZero(0.2), "lin_0.2"), (0.2, 0.2)])
+def test_a_schedule_that_sb3_wraps_is_told_as_it_was_written(given, shown):
+    assert plain(FloatSchedule(given)) == shown
 
 
 def test_every_fact_is_explained_in_the_docs():

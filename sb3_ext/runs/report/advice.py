@@ -1,7 +1,6 @@
 """Suggests what to try next with a run, from its curve, evaluations, end and alerts."""
 
 import math
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from sb3_ext.metrics.curves import Series
 from sb3_ext.runs.agents.bundle import RESUME_FILE
 from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.charts import number
-from sb3_ext.runs.report.commands import shown_path, train_command
+from sb3_ext.runs.report.commands import resume_command, shown_path, train_command
 
 __all__ = ["Trend", "first_reached", "reached_at", "sorted_alerts", "stays_from", "suggestions", "trend_of"]
 
@@ -172,7 +171,7 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
         return [f"{until.strip('. ')}, and there are too few scores to see a trend. Train longer{how}"]
     change = f"the mean of the last fifth is {number(abs(trend.change))}"
     if trend.kind == "rising":
-        more = run.planned_steps or run.steps or 0
+        more = run.steps or run.planned_steps or 0
         said = f"The score is still rising: {change} above that of the previous fifth.{until} Train longer."
         if command := _continue(run, more, run.final_model):
             is_exact = (run.folder / RESUME_FILE).is_file()
@@ -243,9 +242,7 @@ def _about_evaluation(run: RunRecord, reached: int | None) -> list[str]:
 def _continue(run: RunRecord, steps: int, model: Path | None) -> str | None:
     """:param steps: how many more"""
     if (run.folder / RESUME_FILE).is_file():
-        total = (run.steps or 0) + steps
-        n_timesteps = f" -n {total}" if total > (run.planned_steps or 0) else ""
-        return f"`sb3-ext resume {shlex.quote(shown_path(run.folder))}{n_timesteps}`"
+        return f"`{resume_command(run.folder, run.steps or 0, run.planned_steps or 0, steps)}`"
     return None if model is None else _train(run, trained_agent=shown_path(model), n_timesteps=steps)
 
 

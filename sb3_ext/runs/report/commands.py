@@ -12,7 +12,7 @@ from typing import Any
 
 from sb3_ext.runs.record import RunRecord
 
-__all__ = ["log_folder_of", "shown_path", "train_command", "watch_commands"]
+__all__ = ["log_folder_of", "resume_command", "shown_path", "train_command", "watch_commands"]
 
 #: Arguments of ``rl_zoo3.train`` that a run depends on: name, flag, and the value that needn't be written
 _ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
@@ -66,6 +66,16 @@ def train_command(run: RunRecord, **changes: Any) -> str | None:
         else:
             words.append(str(value))
     return " ".join(map(_quoted, words))
+
+
+def resume_command(folder: Path, done: int = 0, planned: int = 0, more: int | None = None) -> str:
+    """
+    The command that continues a run up to its planned steps, or beyond.
+
+    :param more: steps to train after those that are done; default: as many again
+    """
+    total = done + (done if more is None else more)
+    return f"sb3-ext resume {shlex.quote(shown_path(folder))}" + (f" -n {total}" if total > planned else "")
 
 
 def watch_commands(run: RunRecord) -> list[tuple[str, str]]:
