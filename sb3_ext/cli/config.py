@@ -77,9 +77,10 @@ def _import_zoo(packages: list[str]) -> None:
 
 def _algo_of(path: str, algo: str | None) -> str:
     from sb3_ext.zoo.command_line import algorithms
+    from sb3_ext.zoo.config.reader import ConfigError
 
     if algo is None and Path(path).stem not in algorithms():
-        raise UsageError(f"{path} is not named after an algorithm: choose one with --algo.")
+        raise ConfigError(path, "is not named after an algorithm: choose one with --algo.")
     algo = algo or Path(path).stem
     check_choice("--algo", algo, algorithms())
     return algo
@@ -87,8 +88,14 @@ def _algo_of(path: str, algo: str | None) -> str:
 
 def _check(args: argparse.Namespace) -> int:
     from sb3_ext.zoo.config.check import check_file
+    from sb3_ext.zoo.config.reader import ConfigError, Problem
 
-    problems = [p for path in args.file for p in check_file(path, _algo_of(path, args.algo), args.env)]
+    problems: list[Problem] = []
+    for path in args.file:
+        try:
+            problems += check_file(path, _algo_of(path, args.algo), args.env)
+        except ConfigError as error:
+            problems.append(error.problem)
     problems = list(dict.fromkeys(problems))  # an anchor's, from each section that uses it
     if args.json:
         print(json.dumps([problem._asdict() for problem in problems], indent=2))

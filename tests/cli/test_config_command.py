@@ -29,6 +29,42 @@ def test_all_mistakes_of_a_file_are_printed_with_their_lines(capsys):
     assert second.startswith("wrong.yml:5: ") and "n_steps=0" in second
 
 
+@pytest.mark.parametrize(
+    ("unchecked", "text", "where", "said"),
+    [
+        ("nosuch.yml", None, "nosuch.yml", "No such file"),
+        ("open.yml", "CartPole-v1: {n_envs: 2\n", "open.yml:2", "not valid YAML"),
+        ("latin.yml", b"a: 1\n# \xe9", "latin.yml:2", "UTF-8"),
+        ("empty.yml", "", "empty.yml", "is empty"),
+        ("other.yml", "Acrobot-v1: {}\n", "other.yml", "no section 'CartPole-v1'"),
+    ],
+)
+def test_the_mistakes_of_the_other_files_are_listed_with_a_file_that_can_not_be_checked(
+    unchecked, text, where, said, folder, capsys
+):
+    if text is not None:
+        (folder / unchecked).write_bytes(text if isinstance(text, bytes) else text.encode())
+    files = [unchecked, "wrong.yml", "--algo", "ppo_ext", "--env", "CartPole-v1"]
+    assert main(["config", "check", *files, "--json"]) == 2
+    first, *others = json.loads(capsys.readouterr().out)
+    assert first["where"] == where and said in first["text"]
+    assert [problem["where"] for problem in others] == ["wrong.yml:4", "wrong.yml:5"]
+
+
+def test_a_file_that_is_not_named_after_an_algorithm_is_listed_with_the_others(folder, capsys):
+    (folder / "ppo_ext.yml").write_text(WRONG)
+    assert main(["config", "check", "right.yml", "ppo_ext.yml"]) == 2
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 3 and said[0].startswith("right.yml: ") and "--algo" in said[0]
+
+
+def test_mistakes_are_in_the_order_of_their_lines(folder, capsys):
+    (folder / "ppo_ext.yml").write_text("CartPole-v1:\n  ext: {alert: true}\n  policy: Mlp\n  gama: 1\n  gama: 1\n")
+    assert main(["config", "check", "ppo_ext.yml"]) == 2
+    lines = [int(line.split(":")[1]) for line in capsys.readouterr().out.splitlines()]
+    assert lines == sorted(lines) and set(lines) == {1, 2, 3, 5}
+
+
 def test_a_file_without_mistakes_ends_with_0(capsys):
     assert main(["config", "check", "right.yml", "--algo", "ppo_ext"]) == 0
     assert "no mistakes" in capsys.readouterr().out
@@ -44,9 +80,8 @@ def test_a_batch_size_that_does_not_divide_is_a_warning(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["check", "right.yml"], "--algo"),
         (["check", "right.yml", "--algo", "ppo_exd"], "'ppo_ext'"),
-        (["check", "nosuch.yml", "--algo", "ppo_ext"], "nosuch.yml"),
+        (["format", "right.yml"], "--algo"),
         (["show", "CartPol-v1"], "'CartPole-v1'"),
         (["show", "CartPole-v1", "-params", "gamma=1"], "gamma:"),
     ],

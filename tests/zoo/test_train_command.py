@@ -50,13 +50,18 @@ def test_the_run_folder_says_how_it_ended(two_trainings):
 
 @pytest.mark.parametrize(
     ("words", "answer"),
-    [("--algo ppo_exd", "did you mean 'ppo_ext'?"), ("--eval-frq 5", "did you mean '--eval-freq'?")],
+    [
+        ("--algo ppo_exd", "did you mean 'ppo_ext'?"),
+        ("--eval-frq 5", "did you mean '--eval-freq'?"),
+        ("-params n_steps", "'n_steps' must be a key and a value"),
+    ],
 )
 def test_a_mistyped_option_is_answered_in_two_lines(words, answer, capsys):
     with pytest.raises(SystemExit) as end:
         main(["train", *words.split()])
     said = capsys.readouterr().err
     assert end.value.code == 2 and answer in said and len(said.splitlines()) == 2
+    assert said.startswith("sb3-ext train: ")
 
 
 def test_an_error_in_the_training_keeps_its_type(tmp_path, monkeypatch):

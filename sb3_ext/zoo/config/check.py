@@ -15,7 +15,7 @@ from sb3_ext.common.names import check_choice, nearest, suggestion
 from sb3_ext.common.options import find_problems
 from sb3_ext.zoo.config import parts
 from sb3_ext.zoo.config.files import Section, find_section
-from sb3_ext.zoo.config.reader import Problem, read_config
+from sb3_ext.zoo.config.reader import ConfigError, Problem, read_config
 from sb3_ext.zoo.config.schema import SET_BY_FLAGS, section_parameters
 from sb3_ext.zoo.options import ExtOptions, with_defaults
 from sb3_ext.zoo.registry import ALGORITHMS
@@ -33,18 +33,21 @@ def check_file(path: str | Path, algo: str | None = None, env_id: str | None = N
     """
     :param algo: by default the one that the file is named after
     :param env_id: only the section of this environment
-    :raises UsageError: when the file can't be read at all
+    :return: in the order of their lines
+    :raises ConfigError: when the file can't be read, or has no such section
     """
     algo = algo or Path(path).stem
     check_choice("--algo", algo, ALGOS)
     file = read_config(path)
-    if env_id is not None:
-        check_choice("--env", env_id, list(map(str, file.sections)))
+    if env_id is not None and env_id not in file.sections:
+        raise ConfigError(
+            str(path), f"--env: there is no section {env_id!r}: {nearest(env_id, list(map(str, file.sections)))}"
+        )
     problems = list(file.problems)
     for name, section in file.sections.items():
         if env_id in (None, name):
             problems += check_section(section, algo, str(name), lambda keys, name=name: file.where((name, *keys)))  # type: ignore[misc]
-    return problems
+    return _in_order(problems)
 
 
 def training_section(
@@ -67,7 +70,11 @@ def training_section(
 def check_training(section: Section, hyperparams: Any, algo: str, env_id: str, has_budget: bool) -> list[Problem]:
     """:param hyperparams: those of the section and of all that overrides it"""
     of_file = [] if section.file is None else section.file.problems
-    return [*of_file, *check_section(hyperparams, algo, env_id, section.where, has_budget)]
+    return _in_order([*of_file, *check_section(hyperparams, algo, env_id, section.where, has_budget)])
+
+
+def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: problem.line)
 
 
 def section_keys(algo: str) -> list[str]:

@@ -8,7 +8,7 @@ import yaml
 
 from sb3_ext.common.usage_error import UsageError
 
-__all__ = ["ConfigFile", "Problem", "raise_problems", "read_config"]
+__all__ = ["ConfigError", "ConfigFile", "Problem", "raise_problems", "read_config"]
 
 #: Deeper values have the line of what they are in
 _MAX_DEPTH = 12
@@ -26,6 +26,20 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.where}: {'warning: ' * self.is_warning}{self.text}"
+
+    @property
+    def line(self) -> int:
+        """0 for what has none."""
+        line = self.where.rpartition(":")[2]
+        return int(line) if line.isdecimal() else 0
+
+
+class ConfigError(UsageError):
+    """For a file that can't be checked at all."""
+
+    def __init__(self, where: str, text: str) -> None:
+        self.problem = Problem(where, text)
+        super().__init__(str(self.problem))
 
 
 class ConfigFile(NamedTuple):
@@ -55,7 +69,7 @@ def raise_problems(problems: Iterable[Problem]) -> None:
 
 
 def read_config(path: str | Path) -> ConfigFile:
-    """:raises UsageError: when the file can't be read, or is not a mapping of environments to hyperparameters"""
+    """:raises ConfigError: when the file can't be read, or is not a mapping of environments to hyperparameters"""
     loader = None
     try:
         loader = yaml.SafeLoader(Path(path).read_text(encoding="utf-8"))
@@ -64,33 +78,33 @@ def read_config(path: str | Path) -> ConfigFile:
         # Merges the mappings of `<<` into the nodes too
         sections = None if root is None else loader.construct_document(root)
     except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror}.") from None
+        raise ConfigError(str(path), f"can't be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not encoded in UTF-8: {error.reason} at byte {error.start}.") from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}", f"is not encoded in UTF-8: {error.reason} at byte {error.start}.") from None
     except yaml.MarkedYAMLError as error:
-        raise UsageError(_syntax_problem(error, path)) from None
+        raise _syntax_error(error, path) from None
     except yaml.YAMLError as error:
-        raise UsageError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
+        raise ConfigError(str(path), f"is not valid YAML: {' '.join(str(error).split())}.") from None
     finally:
         if loader is not None:
             loader.dispose()
     if not isinstance(sections, dict):
         found = "is empty" if sections is None else f"contains a {type(sections).__name__}"
-        raise UsageError(f"{path} {found}: expected a mapping of environment ids to hyperparameters.")
+        raise ConfigError(str(path), f"{found}: expected a mapping of environment ids to hyperparameters.")
     lines: dict[tuple[str, ...], int] = {}
     _find_lines(root, (), lines)
     return ConfigFile(str(path), sections, problems, lines)
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, path: str | Path) -> str:
+def _syntax_error(error: yaml.MarkedYAMLError, path: str | Path) -> ConfigError:
     mark = error.problem_mark or error.context_mark
-    line = "" if mark is None else f":{mark.line + 1}"
+    where = str(path) if mark is None else f"{path}:{mark.line + 1}"
     if "'\\t'" in str(error.problem):
-        return f"{path}{line}: there is a tab: YAML is indented with spaces."
+        return ConfigError(where, "there is a tab: YAML is indented with spaces.")
     reasons = " ".join(filter(None, (error.context, error.problem)))
-    return (
-        f"{path}{line} is not valid YAML: {reasons}.\nCheck the colons, brackets and the indentation up to this line."
-    )
+    advice = "Check the colons, brackets and the indentation up to this line."
+    return ConfigError(where, f"is not valid YAML: {reasons}.\n{advice}")
 
 
 def _duplicates(node: yaml.Node, path: str, seen: set[int]) -> Iterable[Problem]:

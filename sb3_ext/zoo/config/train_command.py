@@ -96,6 +96,8 @@ class _TrainParser(argparse.ArgumentParser):
             message = f"there is no algorithm {algo!r}: {nearest(algo, ALGOS)}"
         elif not _is_ours():
             super().error(message)
+        if is_our_command():
+            self.exit(2, f"sb3-ext train: {message}\n`sb3-ext train --help` explains the options.\n")
         self.exit(2, f"{self.prog}: error: {message}\n--help lists all options.\n")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
