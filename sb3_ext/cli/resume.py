@@ -2,6 +2,8 @@
 
 import argparse
 
+from sb3_ext.runs.find_run import find_run, split_checkpoint
+
 __all__ = ["EPILOG", "add_arguments", "run"]
 
 EPILOG = """examples:
@@ -39,6 +41,7 @@ def _count(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
+    find_run(split_checkpoint(args.run)[0], args.log_folder)  # a mistake is answered before the slow imports
     from sb3_ext.zoo.resume import ResumeOptions, resume_run
 
     further = [] if args.n_timesteps is None else ["-n", str(args.n_timesteps)]

@@ -9,7 +9,7 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.folders import check_is_run, is_run
 from sb3_ext.runs.registry import LOG_FOLDER, Registry
 
-__all__ = ["find_run"]
+__all__ = ["find_run", "split_checkpoint"]
 
 #: Names in an error
 _SHOWN = 6
@@ -77,3 +77,9 @@ def _named(name: str, entries: list[dict[str, Any]], folder: Path) -> str:
             raise UsageError(f"{name!r} can be any of {len(found)} runs in {folder}: {shown}{more}.")
     near = suggestion(name, {known for of_run in names for known in of_run if known})
     raise UsageError(f"There is no run {name!r} in {folder}{near} To list them: sb3-ext runs -f {folder}")
+
+
+def split_checkpoint(name: str) -> tuple[str, str | None]:
+    """``RUN@checkpoint``; a run's name may start with ``@`` too."""
+    at = name.rfind("@")
+    return (name, None) if at <= 0 else (name[:at], name[at + 1 :])

@@ -27,8 +27,9 @@ from sb3_ext.common.full_disk import is_full_disk
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
+from sb3_ext.runs.agents.bundle import saved_step
 from sb3_ext.runs.agents.statistics import load_statistics, statistics_path
-from sb3_ext.runs.agents.transfer import init_from
+from sb3_ext.runs.agents.transfer import find_weights, init_from
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.log_file import LogFile
 from sb3_ext.runs.rewind import monitor_kwargs
@@ -115,18 +116,21 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         if self._has_claimed:
             shutil.rmtree(self.save_path, ignore_errors=True)
 
-    def _take_over(self, model: BaseAlgorithm) -> None:
-        """From an earlier training: a whole agent (RL Zoo's ``-i``), or the weights that fit (``init_from``)."""
-        source = self._options.init_from
+    def _find_weights(self, source: str | None) -> None:
+        """Before the training has a folder of its own, which would be ``@last``."""
         if self.continue_training and source is not None:
             raise UsageError(
                 f"-i {self.trained_agent} and ext: {{init_from: {source}}}: only one of them can be given."
             )
+        self._weights = None if source is None else find_weights(source, self.log_folder)
+
+    def _take_over(self, model: BaseAlgorithm) -> None:
+        """From an earlier training: a whole agent (RL Zoo's ``-i``), or the weights that fit (``init_from``)."""
         if self.continue_training and self._uses_options:
             run = os.path.dirname(self.trained_agent)
             say(f"-i: schedules and counters start again. To continue the old run: sb3-ext resume {run}", self.verbose)
-        if source is not None:
-            self._parent = RunFacts.id_of(init_from(model, source, self.log_folder, self.verbose))
+        if self._weights is not None:
+            self._parent = RunFacts.id_of(init_from(model, self._weights, self.log_folder, self.verbose))
 
     def _link_envs(self, model: Any) -> None:
         """Before the first episode."""
@@ -209,7 +213,8 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             self._is_saved = False
             make_env = partial(env_factory.env_factory, self)
             options = {name: getattr(self._options, name) for name in ("threshold", "axis", "stop_signals")}
-            known = {"folder": self.save_path, "log_folder": self.log_folder, "algo": self.algo, "make_env": make_env}
+            known: dict[str, Any] = {"folder": self.save_path, "algo": self.algo, "make_env": make_env}
+            known["log_folder"] = self.log_folder if self._resume is None else self._resume.log_folder
             known["parent"] = self._parent
             known["earlier"] = None if self._resume is None else self._resume.facts
             run = Run.prepare(model, arguments=sys.argv[1:], log_file=self._log_file, **known, **options)
@@ -260,7 +265,10 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         self._is_saved = False
         if self._is_interrupted:
             _exit_quickly()
-            say(f"interrupted at {model.num_timesteps:,} steps; continue with: sb3-ext resume {self.save_path}")
+            saved = saved_step(self.save_path)
+            state = "" if saved in (None, model.num_timesteps) else f" (state saved at {saved:,})"
+            at = f"interrupted at {model.num_timesteps:,} steps{state}"
+            say(f"{at}; continue with: sb3-ext resume {self.save_path}")
         number = received_signal()
         if number is not None and (number != signal.SIGINT or is_our_command()):
             # As in shells: the training must not pass for complete. RL Zoo's command exits with 0 after Ctrl-C
@@ -285,6 +293,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             self._resume = Resume(options.resume, self.algo, self.env_name.gym_id, self.log_folder)
             self._resume.compare(section)
             self.trained_agent, self.continue_training = "", True
+        self._find_weights(options.init_from)
         self._options = options.in_timesteps(n_envs).overridden_by(typed)
         if options.axis == "vec_steps" and self.n_timesteps <= 0:
             hyperparams["n_timesteps"] = float(hyperparams["n_timesteps"]) * n_envs

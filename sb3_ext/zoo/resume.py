@@ -23,7 +23,8 @@ from sb3_ext.runs.agents.bundle import find_bundle
 from sb3_ext.runs.callback_states import continued_log_interval
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.files import atomic_write, remove_unfinished
-from sb3_ext.runs.find_run import find_run
+from sb3_ext.runs.find_run import find_run, split_checkpoint
+from sb3_ext.runs.registry import REGISTRY_FILE
 from sb3_ext.runs.resume import TrainingState, read_state, resume_model
 from sb3_ext.runs.rewind import rewind_logs
 from sb3_ext.runs.wandb_run import tracking_environment
@@ -83,6 +84,12 @@ class Resume:
         self.bundle = find_bundle(self.folder, checkpoint)
         self._changed: set[str] = set()
 
+    @property
+    def log_folder(self) -> Path:
+        """The folder whose registry lists the run: it may have been copied, or be resumed from elsewhere."""
+        above = self.folder.resolve().parents
+        return next((folder for folder in above[:3] if (folder / REGISTRY_FILE).is_file()), above[1])
+
     @cached_property
     def state(self) -> TrainingState | None:
         return read_state(self.bundle)
@@ -93,7 +100,7 @@ class Resume:
         self._changed = {name for name, value in section.items() if name not in before or before[name] != value}
         for name in self._changed & set(_FIXED):
             raise UsageError(
-                f"{name}={section[name]!r} can't change in a resume: the weights belong to {before.get(name)!r}.\n"
+                f"{name}={section[name]!r} can't change in a resume: the weights are those of another network.\n"
                 "Start a new run with ext: {init_from: …} to take over what fits."
             )
 
@@ -134,8 +141,15 @@ class Resume:
         return model
 
     def _set_schedules(self, model: BaseAlgorithm, total: int) -> None:
-        before = total if self.state is None else self.state.total_timesteps
-        if total <= before or not isinstance(model, ExtAlgorithm):
+        before = self.facts.total_timesteps if self.state is None else self.state.total_timesteps
+        if total <= before:
+            return
+        if not isinstance(model, ExtAlgorithm):
+            if self.options.schedules == "continue":
+                raise UsageError(
+                    f"--schedules continue: {type(model).__name__} always stretches its schedules over all timesteps.\n"
+                    "Use an algorithm of sb3-ext (ppo_ext, …), or constant hyperparameters (-params)."
+                )
             return
         if self.options.schedules == "continue":
             model.schedule_timesteps = model.schedule_timesteps or before
@@ -159,12 +173,6 @@ def keep_counting(model: BaseAlgorithm, state: TrainingState | None) -> None:
         return learn(total_timesteps, reset_num_timesteps=False, **kwargs)
 
     model.learn = learn_on  # type: ignore[method-assign,assignment]
-
-
-def split_checkpoint(name: str) -> tuple[str, str | None]:
-    """``RUN@checkpoint``; a run's name may start with ``@`` too."""
-    at = name.rfind("@")
-    return (name, None) if at <= 0 else (name[:at], name[at + 1 :])
 
 
 def saved_section(folder: Path) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def train(folder: Path, env_id: str, section: dict[str, Any], n_timesteps: int) 
     folder.mkdir()
     ext = {"checkpoints": {"resume_seconds": 1, "table": False, "video": False}, "report": False, "vec_env": "dummy"}
     section = {**section, "n_timesteps": n_timesteps, "ext": {**ext, **section.get("ext", {})}}
-    (folder / "section.yml").write_text(yaml.safe_dump({env_id: section}))
+    (folder / "section.yml").write_text(yaml.safe_dump({env_id: section}), encoding="utf-8")
     command = (
         f"-m rl_zoo3.train --algo ppo_ext --env {env_id} --seed 1 --eval-freq -1 -conf section.yml --num-threads 1"
     )
@@ -77,7 +77,8 @@ def compare(one: Path, other: Path, env_id: str) -> str:
     leaves = [th.utils._pytree.tree_leaves(parameters) for parameters in saved]
     same = all(th.equal(th.as_tensor(a), th.as_tensor(b)) for a, b in zip(*leaves, strict=True))
     scores = [
-        [row["rollout/ep_rew_mean"] for row in csv.DictReader((run / "progress.csv").open())] for run in (one, other)
+        [row["rollout/ep_rew_mean"] for row in csv.DictReader((run / "progress.csv").open(encoding="utf-8"))]
+        for run in (one, other)
     ]
     return f"{'same' if same else 'DIFFERENT'} | {'same' if scores[0] == scores[1] else 'DIFFERENT'}"
 
@@ -93,7 +94,7 @@ def check(name: str, normalize: bool, folder: Path) -> str:
     resume = ["-m", "sb3_ext", "resume", "@last"]
     kill_later(start(folder / "killed", resume), killed, random.uniform(0, 1))
     start(folder / "killed", resume).wait()
-    output = (folder / "killed" / "output.txt").read_text()
+    output = (folder / "killed" / "output.txt").read_text(encoding="utf-8")
     steps = [line.split()[3].rstrip(":.") for line in output.splitlines() if line.startswith("Resumed at step")]
     resumed = f"{' and '.join(steps)} of {n_timesteps:,}"
     return f"| {name} | {'yes' if normalize else 'no'} | {resumed} | {compare(straight, killed, env_id)} |"

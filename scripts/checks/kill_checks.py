@@ -23,7 +23,7 @@ def check_folder(log_folder: Path, run: Path) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         entries = {entry["folder"]: entry for entry in Registry(log_folder).entries()}
-    facts = json.loads((run / "run.json").read_text())
+    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
     state = entries[run.relative_to(log_folder).as_posix()]["state"]
     if state != (expected := "killed" if facts["state"] == "running" else facts["state"]):
         yield f"the registry says {state} of a run that is {expected}"
@@ -71,7 +71,7 @@ def rollout_steps(run: Path) -> list[int]:
 def _check_lines(path: Path, is_last_whole: bool) -> Iterator[str]:
     if not path.exists():
         return
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     if text and not text.endswith("\n"):
         if is_last_whole:

@@ -43,7 +43,7 @@ def write_config(variant: str, folder: Path) -> list[str]:
     env_id, hyperparams, ext = VARIANTS[variant]
     section = {**_SMALL, "policy_kwargs": {"net_arch": [16]}, **hyperparams, "ext": {**_EXT, **ext}}
     config = folder / "config.yml"
-    config.write_text(yaml.safe_dump({env_id: section}))
+    config.write_text(yaml.safe_dump({env_id: section}), encoding="utf-8")
     words = ["--algo", "ppo_ext", "--env", env_id, "--conf-file", str(config), "-f", str(folder / "logs")]
     return [*words, "--seed", "1", "--num-threads", "1"]
 

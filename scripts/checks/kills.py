@@ -87,7 +87,9 @@ class Case:
         is_early = self.kind in ("sigkill", "sigterm", "ctrl-c") and self.random.random() < 0.1
         logs = disk / "logs"
         if not is_early and not training.wait_for(lambda: any(rollout_steps(run) for run in logs.glob("*/*_1"))):
-            self.problems.append(f"it did not train: exit code {training.exit_code}\n{training.output.read_text()}")
+            self.problems.append(
+                f"it did not train: exit code {training.exit_code}\n{training.output.read_text(encoding='utf-8')}"
+            )
             training.send(signal.SIGKILL, group=True)
             return "failed"
         time.sleep(self.random.uniform(0, 1.5))
@@ -103,7 +105,7 @@ class Case:
         before = max(rollout_steps(run), default=0)
         training = Training(lambda: sys.exit(sb3_ext(["resume", str(run)])), ["sb3-ext"], self.folder, "resume.txt")
         if not training.wait_for(lambda: max(rollout_steps(run), default=0) > before + 1000):
-            said = training.output.read_text()
+            said = training.output.read_text(encoding="utf-8")
             # The first state is written when the first rollout starts
             if training.exit_code == 2 and before == 0 and "There is nothing in" in said:
                 return "nothing saved yet"
@@ -117,7 +119,7 @@ class Case:
 
     def _wait(self, training: Training) -> None:
         if not training.wait(_TO_END):
-            said = training.output.read_text()
+            said = training.output.read_text(encoding="utf-8")
             swallowed = said[max(said.find("KeyboardInterrupt") - 3000, 0) :][:3500]
             self.problems.append(f"{training.output.name}: it did not end within {_TO_END:g} s:\n{swallowed}")
             training.send(signal.SIGKILL, group=True)
@@ -129,11 +131,11 @@ class Case:
     def expect_code(self, training: Training, *codes: int) -> None:
         training.wait(_TO_END)
         if training.exit_code not in codes:
-            said = training.output.read_text()[-3000:]
+            said = training.output.read_text(encoding="utf-8")[-3000:]
             self.problems.append(f"exit code {training.exit_code}, expected {' or '.join(map(str, codes))}:\n{said}")
 
     def expect_said(self, training: Training, *texts: str) -> None:
-        said = training.output.read_text()
+        said = training.output.read_text(encoding="utf-8")
         for text in texts:
             if text not in said:
                 self.problems.append(f"it did not say {text!r}:\n{said[-3000:]}")
@@ -146,12 +148,12 @@ class Case:
         (run,) = disk.glob("logs/ppo_ext/*_1")
         before = rollout_steps(run)[-1]
         if not training.wait_for(lambda: rollout_steps(run)[-1] > before + 1000):
-            self.problems.append(f"training did not go on:\n{training.output.read_text()[-3000:]}")
+            self.problems.append(f"training did not go on:\n{training.output.read_text(encoding='utf-8')[-3000:]}")
 
 
 def _by(number: int, code: int) -> Callable[[Case, Training, Path], None]:
     def kill(case: Case, training: Training, disk: Path) -> None:
-        has_begun = "Environments:" in training.output.read_text()
+        has_begun = "Environments:" in training.output.read_text(encoding="utf-8")
         training.send(number, group=number == signal.SIGINT)
         if has_begun and any(rollout_steps(run) for run in disk.glob("logs/ppo_ext/*_1")):
             case.expect_code(training, code)
@@ -180,7 +182,9 @@ def _full_disk(case: Case, training: Training, disk: Path) -> None:
         except OSError:
             pass
     if training.wait(case.random.uniform(0.5, 2.0)):
-        case.problems.append(f"the training ended: {training.exit_code}\n{training.output.read_text()[-3000:]}")
+        case.problems.append(
+            f"the training ended: {training.exit_code}\n{training.output.read_text(encoding='utf-8')[-3000:]}"
+        )
     if case.random.random() < 0.5:
         (disk / "filler").unlink()
         case.expect_progress(training, disk)
@@ -206,10 +210,10 @@ def _kill_worker(case: Case, training: Training, disk: Path) -> None:
 
 def _kill_evaluation(case: Case, training: Training, disk: Path) -> None:
     if case.random.random() < 0.5:
-        training.wait_for(lambda: "Eval num_timesteps" in training.output.read_text())
+        training.wait_for(lambda: "Eval num_timesteps" in training.output.read_text(encoding="utf-8"))
     found = [process for process in training.descendants() if _is_any(process, ["processes.child"])]
     if not found:
-        case.problems.append(f"there is no evaluation process: {training.output.read_text()[-3000:]}")
+        case.problems.append(f"there is no evaluation process: {training.output.read_text(encoding='utf-8')[-3000:]}")
     for process in found:
         process.kill()
     case.expect_progress(training, disk)

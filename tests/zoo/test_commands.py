@@ -73,4 +73,4 @@ def test_the_rl_zoo3_command_trains_with_a_progress_bar_and_tracking(wheel_env, 
 def test_a_mistyped_algorithm_gets_an_error_with_the_nearest_name(zoo, algo):
     result = zoo(f"rl_zoo3.train {algo} --env CartPole-v1", check=False)
     assert result.returncode != 0
-    assert "There is no algorithm 'ppo_exx': did you mean 'ppo_ext'?" in result.stderr
+    assert "there is no algorithm 'ppo_exx': did you mean 'ppo_ext'?" in result.stderr

@@ -105,6 +105,36 @@ def assert_same_parameters(workspace):
     assert all(straight[name].equal(resumed[name]) for name in straight)
 
 
+def test_schedules_continue_from_a_model_without_a_state_too(workspace):
+    shutil.rmtree(run_of(workspace) / "checkpoints")
+    main(["resume", "@last@last", "-n", "192", "--schedules", "continue"])
+    assert rows(workspace)["train/learning_rate"].dropna().tolist()[-1] == 0.0
+
+
+def test_a_resume_from_elsewhere_is_in_the_registry_of_the_run(workspace, monkeypatch):
+    (workspace / "elsewhere").mkdir()
+    monkeypatch.chdir(workspace / "elsewhere")
+    assert main(["resume", str(run_of(workspace)), "-n", "160"]) == 0
+    assert not (workspace / "elsewhere/logs").exists()
+    (entry,) = [json.loads(line) for line in (workspace / "logs/runs.jsonl").read_text().splitlines()]
+    assert entry["steps"] == 160
+
+
+def test_more_timesteps_are_no_alert(workspace):
+    section = {**SECTION, "ext": {**SECTION["ext"], "alerts": True}}
+    (workspace / "section.yml").write_text(yaml.safe_dump({"CartPole-v1": section}))
+    train(f"{COMMAND} -f with_alerts", workspace)
+    assert main(["resume", "@last", "-f", "with_alerts", "-n", "256"]) == 0
+    alerts = json.loads((workspace / "with_alerts/ppo_ext/CartPole-v1_1/alerts.json").read_text())
+    assert "decreased" not in json.dumps(alerts)
+
+
+def test_weights_of_the_last_run_are_not_looked_for_in_the_new_one(workspace):
+    assert main(["train", "--env", "CartPole-v1", "-conf", "section.yml", "--init-from", "@last"]) == 0
+    first, second = (json.loads((run_of(workspace).parent / f"CartPole-v1_{n}/run.json").read_text()) for n in (1, 2))
+    assert second["parent"] == first["id"]
+
+
 def test_a_section_of_rl_zoos_command_can_resume_too(workspace):
     shutil.rmtree(run_of(workspace) / "checkpoints")
     ext = {**SECTION["ext"], "resume": "@last"}

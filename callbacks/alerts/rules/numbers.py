@@ -50,6 +50,11 @@ def _decreased(context: RuleContext, params: SimpleNamespace) -> bool | Finding:
         seen.add(name)
         if describe(name).never_decreases:
             growing[name] = -math.inf
+    if context.memory.setdefault("total", context.facts.total) != context.facts.total:
+        # Resumed with more timesteps, of which a smaller share is done
+        context.memory["total"] = context.facts.total
+        growing.pop("time/progress", None)
+        seen.discard("time/progress")
     found: Finding | None = None
     for name, before in growing.items():
         value = context.row.get(name, before)

@@ -20,7 +20,7 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.agents.checkpoint import BEST, LAST, Checkpoint, find_checkpoints, step_name
 from sb3_ext.runs.files import atomic_write
 
-__all__ = ["RESUME_FILE", "Bundle", "find_bundle"]
+__all__ = ["RESUME_FILE", "Bundle", "find_bundle", "saved_step"]
 
 RESUME_FILE = "resume.zip"
 #: Of the state; a newer release may not be able to read an older one's
@@ -70,6 +70,15 @@ class Bundle:
     def open_model(self) -> io.BytesIO:
         assert self.model is not None
         return io.BytesIO(self.model)
+
+
+def saved_step(folder: str | os.PathLike[str]) -> int | None:
+    """Timesteps of the latest state of a run; ``None`` if there is none that can be read."""
+    try:
+        with zipfile.ZipFile(Path(folder) / RESUME_FILE) as archive:
+            return int(json.loads(archive.read("info.json"))["step"])
+    except (OSError, zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError):
+        return None
 
 
 def find_bundle(folder: Path, checkpoint: str | None = None) -> Bundle:

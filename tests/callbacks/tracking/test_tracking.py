@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shlex
 import subprocess
 import sys
 import time
@@ -124,7 +125,7 @@ def test_the_config_says_how_to_do_it_again(trained):
     assert "0.001" in str(config["hyperparams"]["learning_rate"]) and "0x" not in str(config["hyperparams"])
     assert config["normalize_obs"] and not config["normalize_reward"]
     assert {"stable-baselines3", "torch", "python"} <= set(config["versions"])
-    assert config["command"] == " ".join(sys.orig_argv)
+    assert config["command"] == shlex.join(sys.orig_argv)
 
 
 def test_numbers_are_those_of_the_csv_file_at_their_true_steps(trained):
