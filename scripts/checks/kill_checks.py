@@ -63,7 +63,7 @@ def rollout_steps(run: Path) -> list[int]:
     path = run / "progress.csv"
     if not path.exists():
         return []
-    with path.open(newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row.get("time/fps") and row.get("time/total_timesteps")]
     return [int(float(row["time/total_timesteps"])) for row in rows]
 

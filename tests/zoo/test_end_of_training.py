@@ -70,7 +70,7 @@ def test_a_signal_ends_a_training_as_ctrl_c_does(tmp_path, handlers, capsys, ext
         manager.save_trained_model(model)
     assert exit_.value.code == 128 + which
     last_line = capsys.readouterr().out.splitlines()[-1]
-    assert last_line == f"interrupted at 64 steps; continue with: sb3-ext resume {run}"
+    assert last_line == f"interrupted at 64 steps (state saved at 0); continue with: sb3-ext resume {run}"
     training = json.loads((run / "run.json").read_text())
     assert (training["state"], training["signal"], training["steps"]) == ("interrupted", which.name, 64)
     assert training["env_id"] == ENV
