@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sb3_ext.cli.run_argument import add_run
+from sb3_ext.cli.whole_number import whole_number
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.zoo.command_line import add_options, run_command, typed_words
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="video to write (default: in the run folder's videos/)")
     parser.add_argument("--json", action="store_true", help="print the scores as JSON; opens no window")
     parser.add_argument(
-        "--episodes", type=int, help="with --record or --json: episodes to play (default: 5, or -n steps)"
+        "--episodes", type=whole_number, help="episodes to play (default: -n steps; with --record or --json, 5)"
     )
     add_options(parser.add_argument_group("options of RL Zoo"), "enjoy", without=_ANSWERED)
 
@@ -58,8 +59,10 @@ def run(args: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr if args.json else sys.stdout):
         say(f"Playing {_describe(model)}")
         if not args.record and not args.json and args.output is None:
-            _watch(record, args, choice)
-            return 0
+            _choose_window(args)
+            if args.episodes is None:
+                _watch(record, args, choice)
+                return 0
         result = _evaluate(record, args, choice)
     if args.json:
         print(json.dumps(result, indent=2))
@@ -106,12 +109,15 @@ def _describe(model: Path) -> str:
     return f"{model}: {steps:,} steps" + ("" if score is None else f", evaluated at {score:,.2f}")
 
 
-def _watch(record: "RunRecord", args: argparse.Namespace, choice: dict[str, Any]) -> None:
-    from sb3_ext.zoo.load_run import placed
-
+def _choose_window(args: argparse.Namespace) -> None:
     if "no_render" not in args and not _has_display():
         say("There is no display, so there is no window. --record writes a video.")
         args.no_render = True
+
+
+def _watch(record: "RunRecord", args: argparse.Namespace, choice: dict[str, Any]) -> None:
+    from sb3_ext.zoo.load_run import placed
+
     packages = record.args.get("gym_packages")
     if packages and "gym_packages" not in args:
         args.gym_packages = list(packages)
@@ -130,7 +136,9 @@ def _evaluate(record: "RunRecord", args: argparse.Namespace, choice: dict[str, A
 
     records = args.record or args.output is not None
     seed = getattr(args, "seed", 0)
-    loaded = load_run(record, choice, seed, "rgb_array" if records else None)
+    in_window = not (records or args.json or "no_render" in args)
+    render_mode = "rgb_array" if records else "human" if in_window else None
+    loaded = load_run(record, choice, seed, render_mode)
     step = loaded.model.num_timesteps
     video = Path(args.output or record.folder / "videos" / f"enjoy-step-{step}.mp4") if records else None
     if video is not None and video.suffix != ".mp4":

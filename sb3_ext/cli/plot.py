@@ -1,6 +1,8 @@
 """``sb3-ext plot RUN…``: curves of runs, with seeds of the same training as one curve."""
 
 import argparse
+from itertools import count
+from pathlib import Path
 
 from sb3_ext.cli.run_argument import add_run
 from sb3_ext.common.clean_text import say
@@ -22,7 +24,9 @@ Plain runs of RL Zoo work too.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser, nargs="+")
-    parser.add_argument("-o", "--output", metavar="FILE", default="plot.png", help=".png or .svg (default: plot.png)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help=".png or .svg (default: plot.png, or the next free plot_1.png, …)"
+    )
     parser.add_argument(
         "--metric", help="metric to draw (default: eval/mean_reward, or rollout/ep_rew_mean without evaluations)"
     )
@@ -45,10 +49,15 @@ def run(args: argparse.Namespace) -> int:
 
     groups, notes = group_runs([read_record(find_run(name, args.log_folder)) for name in args.run], args.by)
     metric = args.metric or (EVALUATION if is_evaluated(groups) else SCORE)
-    path = save_figure(draw_groups(groups, metric, args.x), args.output)
+    path = save_figure(draw_groups(groups, metric, args.x), args.output or _free_name())
     without = [group for group in groups if not any(len(curve_of(run, metric).values) for run in group.runs)]
     notes += [f"{group.env_id}, {group.label}: no {metric}, so there is no curve." for group in without]
     for note in notes:
         say(note)
     say(f"{path}: {metric} of {len(groups)} group{'s' * (len(groups) != 1)} of runs")
     return 0
+
+
+def _free_name() -> Path:
+    names = (Path(f"plot_{number}.png" if number else "plot.png") for number in count())
+    return next(name for name in names if not name.exists())

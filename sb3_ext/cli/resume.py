@@ -2,6 +2,7 @@
 
 import argparse
 
+from sb3_ext.cli.whole_number import whole_number
 from sb3_ext.runs.find_run import find_run, split_checkpoint
 
 __all__ = ["EPILOG", "add_arguments", "run"]
@@ -22,7 +23,9 @@ says so and starts new episodes. Models contain pickles, which can run any code:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN[@CHECKPOINT]", help="@last, @best, an id or a folder; see `sb3-ext runs`")
     parser.add_argument("-f", "--log-folder", default="logs", help="where runs are (default: logs)")
-    parser.add_argument("-n", "--n-timesteps", type=_count, metavar="N", help="timesteps in all (default: as planned)")
+    parser.add_argument(
+        "-n", "--n-timesteps", type=whole_number, metavar="N", help="timesteps in all (default: as planned)"
+    )
     parser.add_argument(
         "-params", "--hyperparams", nargs="+", default=[], metavar="NAME:VALUE", help="hyperparameters to change"
     )
@@ -34,10 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fresh-optimizer", action="store_true", help="don't restore the optimizer's momentum")
     parser.add_argument("--track", action="store_true", help="log to W&B from now on")
-
-
-def _count(text: str) -> int:
-    return int(float(text))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -52,6 +52,13 @@ def test_without_a_display_it_plays_without_a_window(enjoy, monkeypatch):
     assert "There is no display" in enjoy("-n", "20").out
 
 
+@pytest.mark.parametrize("words", [["--no-render"], []], ids=["without a window", "in a window"])
+def test_it_plays_as_many_episodes_as_asked(enjoy, words, monkeypatch):
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    assert "\n2 episodes: mean reward " in enjoy("--episodes", "2", "--stochastic", *words).out
+
+
 def test_scores_for_programs_are_all_that_goes_to_stdout(enjoy):
     result = json.loads(enjoy("--json", "--episodes", "3").out)
     assert len(result["episodes"]) == 3 and result["algo"] == "ppo_ext" and result["video"] is None

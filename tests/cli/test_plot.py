@@ -6,7 +6,7 @@ from report_folders import zoo_run
 
 from sb3_ext.cli import main
 from sb3_ext.runs.record import SCORE, read_record
-from sb3_ext.runs.report.compare import group_runs
+from sb3_ext.runs.report.compare import compare, group_runs
 from sb3_ext.runs.report.compare_plot import curve_of, draw_groups
 
 
@@ -77,6 +77,24 @@ def test_the_picture_has_the_format_of_its_name(runs, tmp_path, name, start, cap
     assert "rollout/ep_rew_mean of 2 groups" in capsys.readouterr().out
 
 
+def test_without_a_name_no_picture_is_replaced(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("plot.png", "plot_1.png", "plot_2.png"):
+        main(["plot", str(runs[0])])
+        assert capsys.readouterr().out.startswith(f"{name}: ")
+
+
+def test_the_interval_at_the_end_is_that_of_the_comparison(tmp_path):
+    rng = np.random.default_rng(0)
+    folders = [zoo_run(tmp_path / f"run_{seed}", rng.normal(size=20), seed=seed) for seed in range(7)]
+    groups, _ = group_runs([read_record(folder) for folder in folders])
+    (axes,) = draw_groups(groups, SCORE).axes
+    outline = axes.collections[0].get_paths()[0].vertices
+    at_end = outline[outline[:, 0] == outline[:, 0].max(), 1]
+    score = compare(groups)[0].score
+    assert (at_end.min(), at_end.max()) == pytest.approx((score.low, score.high))
+
+
 def test_equal_runs_give_equal_files(runs, tmp_path):
     for name in ("a.svg", "b.svg"):
         main(["plot", *map(str, runs), "-o", str(tmp_path / name)])
@@ -88,6 +106,7 @@ def test_equal_runs_give_equal_files(runs, tmp_path):
     [
         (["-o", "a.jpg"], "a.jpg: the name must end with .png or .svg."),
         (["--metric", "train/los"], "No run has train/los. They have: rollout/ep_rew_mean"),
+        (["--metric", "rollout/ep_rew_men"], "No run has rollout/ep_rew_men: did you mean 'rollout/ep_rew_mean'?"),
         (["--by", "gama"], "--by gama: no run has this setting."),
     ],
 )

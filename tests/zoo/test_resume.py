@@ -57,6 +57,13 @@ def rows(workspace):
     return pd.read_csv(run_of(workspace) / "progress.csv")
 
 
+@pytest.mark.parametrize("number", ["abc", "1.5", "-3", "0", "inf", "nan"])
+def test_timesteps_must_be_a_whole_number(number, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["resume", "@last", "-n", number])
+    assert f": {number} must be a whole number above 0\n" in capsys.readouterr().err
+
+
 def test_a_complete_run_is_trained_further_in_its_folder_and_its_curves_go_on(workspace):
     assert main(["resume", "@last", "-n", "192"]) == 0
     assert saved(workspace)[0]["num_timesteps"] == 192

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from sb3_ext.common.names import suggestion
 from sb3_ext.metrics.curves import Series
 from sb3_ext.metrics.statistics import Estimate, estimate
 from sb3_ext.runs.files import atomic_write
@@ -52,7 +53,9 @@ def draw_groups(groups: Sequence[Group], metric: str = EVALUATION, x: str = "tim
     figure = make_figure(8, 0.8 + (3.7 if n_columns == 1 else 2.9) * n_rows)
     if not any(len(curve_of(run, metric, x).values) for group in groups for run in group.runs):
         names = sorted({name for group in groups for run in group.runs for name in run.series})
-        raise ValueError(f"No run has {metric}. They have: {', '.join(names) or 'no metrics at all'}.")
+        raise ValueError(
+            f"No run has {metric}{suggestion(metric, names)} They have: {', '.join(names) or 'no metrics at all'}."
+        )
     has_ended = False
     styles = {label: index for index, label in enumerate(dict.fromkeys(group.label for group in groups))}
     for index, env_id in enumerate(env_ids, 1):
@@ -164,7 +167,7 @@ def _over_seeds(curves: Sequence[Series]) -> _Curve | None:
     if len(places) > _MAX_POINTS:
         places = np.linspace(places[0], places[-1], _MAX_POINTS)
     values = np.array([np.interp(places, *curve) for curve in curves])
-    return _Curve(places, estimate([values], resamples=500), min(curve.steps[-1] for curve in curves))
+    return _Curve(places, estimate([values]), min(curve.steps[-1] for curve in curves))
 
 
 def _in_grey(figure: Figure) -> None:
