@@ -21,7 +21,8 @@ __all__ = ["COMMANDS", "CommandParser", "main", "make_parser"]
 
 _DESCRIPTION = "Trains agents with RL Zoo and Stable-Baselines3, and works with the runs that trainings leave behind."
 _EPILOG = """exit codes:
-  0  done        1  nothing found, or the command failed        2  a mistake in the command line, a config or a file
+  0  done        1  nothing in the list matches, or the command failed
+  2  a mistake in the command line, a config or a file, or a run that does not exist
   130  Ctrl-C    128 + n  ended by signal n (143: SIGTERM)
 
 --debug, anywhere on the command line, shows the traceback of a mistake. docs/command_line.md has an example for each

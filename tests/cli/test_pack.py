@@ -1,5 +1,6 @@
 """``sb3-ext pack``: a run as a zip, and back."""
 
+from registered_runs import add_run
 from report_folders import zoo_run
 
 from sb3_ext.cli import main
@@ -14,6 +15,16 @@ def test_a_run_can_be_packed_and_unpacked_elsewhere(tmp_path, monkeypatch, capsy
     assert main(["pack", "--unpack", "ppo-CartPole-v1_7.zip", "-f", "there"]) == 0
     assert capsys.readouterr().out.strip() == "there/ppo/CartPole-v1_7"
     assert read_record(tmp_path / "there" / "ppo" / "CartPole-v1_7").args["seed"] == 7
+
+
+def test_the_id_of_a_run_that_was_unpacked_twice_is_answered_with_both_folders(tmp_path, capsys):
+    logs, zipped = tmp_path / "logs", str(tmp_path / "a.zip")
+    main(["pack", str(add_run(tmp_path, "ppo/A_1", id="abcd1234")), "-o", zipped])
+    for _ in range(2):
+        main(["pack", "--unpack", zipped, "-f", str(logs)])
+    assert main(["show", "abcd1234", "-f", str(logs)]) == 2
+    said = capsys.readouterr().err
+    assert "ppo/A_1 (abcd1234)" in said and "ppo/A_2 (abcd1234)" in said
 
 
 def test_what_is_left_out_is_said(tmp_path, capsys):
