@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="find mistakes in files")
     check.add_argument("file", metavar="FILE", nargs="+")
     check.add_argument("--env", help="only the section of this environment")
+    check.add_argument("-f", "--log-folder", help="where the runs of ext: resume and init_from are, which must exist")
     check.add_argument("--json", action="store_true", help="print JSON")
     check.add_argument("--gym-packages", nargs="+", default=[], metavar="PACKAGE", help="import these too")
     formats = actions.add_parser("format", help="put keys in canonical order")
@@ -93,7 +94,7 @@ def _check(args: argparse.Namespace) -> int:
     problems: list[Problem] = []
     for path in args.file:
         try:
-            problems += check_file(path, _algo_of(path, args.algo), args.env)
+            problems += check_file(path, _algo_of(path, args.algo), args.env, args.log_folder)
         except ConfigError as error:
             problems.append(error.problem)
     problems = list(dict.fromkeys(problems))  # an anchor's, from each section that uses it

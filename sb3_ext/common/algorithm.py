@@ -86,12 +86,25 @@ class ExtAlgorithm(OnPolicyAlgorithm):
                 kwargs[name] = parse_schedule(name, kwargs[name])
         return super().load(path, *args, **kwargs)
 
-    def _setup_model(self) -> None:
+    @classmethod
+    def check_options(cls, policy: str | type[BasePolicy], **arguments: Any) -> None:
+        """
+        Raise what the constructor raises for its arguments, as far as that depends neither on the environment nor on
+        ``policy_kwargs``. Builds no policy.
+        """
+        model = cls(policy, None, **arguments, device="cpu", _init_setup_model=False)
+        model.observation_space = spaces.Dict()  # which every policy may get
+        model._read_arguments()
+
+    def _read_arguments(self) -> None:
         _read_whole_numbers(self.__dict__)  # also what `load` was given
         if "schedules" not in self.__dict__:
             self.schedules = ScheduleSet()
         self.schedules.read(self)
         self._read_options()
+
+    def _setup_model(self) -> None:
+        self._read_arguments()
         self.policy_kwargs = resolve_policy_kwargs(self.policy_class, self.policy_kwargs)
         warn_double_frame_skip(self.env)
         if self.fast_path_class is None:

@@ -4,7 +4,6 @@ import argparse
 import atexit
 import gc
 import os
-import shutil
 import signal
 import sys
 import warnings
@@ -50,7 +49,7 @@ from sb3_ext.zoo.options import read_ext
 from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.resume import Resume, keep_counting
-from sb3_ext.zoo.run_folder import claim_folder
+from sb3_ext.zoo.run_folder import claim_folder, missing_folders, remove_folders
 from sb3_ext.zoo.samplers import naming_storage
 from sb3_ext.zoo.seams import replace_in_rl_zoo
 from sb3_ext.zoo.train_flags import typed_flags
@@ -92,6 +91,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
 
     def setup_experiment(self) -> Any:
         self._has_claimed = False
+        self._missing_folders = missing_folders(self.log_path)
         try:
             results = super().setup_experiment()
             if results is not None and self._is_ours:
@@ -113,8 +113,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
 
     def _remove_folder(self) -> None:
         """A mistake must not leave a run without a model, which ``enjoy`` takes for the latest."""
-        if self._has_claimed:
-            shutil.rmtree(self.save_path, ignore_errors=True)
+        remove_folders(self.save_path if self._has_claimed else None, self._missing_folders)
 
     def _find_weights(self, source: str | None) -> None:
         """Before the training has a folder of its own, which would be ``@last``."""
@@ -275,12 +274,16 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             sys.exit(128 + number)
 
     def hyperparameters_optimization(self) -> None:
-        if issubclass(ALGOS[self.algo], MaskablePPO):
-            raise UsageError(
-                f"-optimize can't be used with {self.algo}: RL Zoo evaluates its trials without action masks."
-            )
-        with naming_storage(self.storage) if self._is_ours else nullcontext():
-            super().hyperparameters_optimization()
+        try:
+            if issubclass(ALGOS[self.algo], MaskablePPO):
+                raise UsageError(
+                    f"-optimize can't be used with {self.algo}: RL Zoo evaluates its trials without action masks."
+                )
+            with naming_storage(self.storage) if self._is_ours else nullcontext():
+                super().hyperparameters_optimization()
+        except UsageError:
+            self._remove_folder()
+            raise
 
     def _preprocess_hyperparams(self, hyperparams: dict[str, Any]) -> Any:
         self._uses_options = self._is_ours or "ext" in hyperparams

@@ -77,7 +77,8 @@ class HyperparameterReader(ExperimentManager):
         trial = dict.fromkeys(self._trial_keys, f"trial {self.trial_id} of the study {self.study_name!r}")
         self._section = section._replace(overridden={**trial, **dict.fromkeys(typed, "-params")})
         env_id = self.env_name.gym_id
-        problems = check_training(self._section, hyperparams, self.algo, env_id, self.n_timesteps > 0)
+        has_budget = self.n_timesteps > 0
+        problems = check_training(self._section, hyperparams, self.algo, env_id, has_budget, self.log_folder)
         for flag, kwargs in (("--env-kwargs", self.env_kwargs), ("--eval-env-kwargs", self._eval_env_kwargs_args)):
             if kwargs is not hyperparams.get("env_kwargs"):
                 problems += [Problem(flag, line) for line in env_problems(env_id, kwargs)]

@@ -31,7 +31,15 @@ from sb3_ext.runs.wandb_run import tracking_environment
 from sb3_ext.zoo.command_line import run_command
 from sb3_ext.zoo.train_flags import fold_ext
 
-__all__ = ["Resume", "ResumeField", "ResumeOptions", "keep_counting", "requested_section", "resume_run"]
+__all__ = [
+    "Resume",
+    "ResumeField",
+    "ResumeOptions",
+    "keep_counting",
+    "requested_section",
+    "resume_run",
+    "split_checkpoint",
+]
 
 #: Parameters that weights and optimizer were made for
 _FIXED = ("policy", "policy_kwargs")

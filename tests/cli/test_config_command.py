@@ -77,6 +77,14 @@ def test_a_batch_size_that_does_not_divide_is_a_warning(folder, capsys):
     assert problem["is_warning"] and problem["where"] == "ppo_ext.yml:5" and "n_steps * n_envs = 10" in problem["text"]
 
 
+@pytest.mark.parametrize(("flags", "code"), [([], 0), (["-f", "logs"], 2)])
+def test_a_run_that_does_not_exist_is_a_mistake_if_the_log_folder_is_known(flags, code, folder, capsys):
+    (folder / "ppo_ext.yml").write_text(RIGHT + "  ext: {init_from: nothing/here}\n")
+    assert main(["config", "check", "ppo_ext.yml", *flags, "--json"]) == code
+    (problem,) = json.loads(capsys.readouterr().out)
+    assert problem["where"] == "ppo_ext.yml:4" and "nothing/here" in problem["text"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

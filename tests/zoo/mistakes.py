@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["MISTAKES", "SECTION", "Mistake", "section"]
+__all__ = ["MISTAKES", "SECTION", "VALUES", "Mistake", "section"]
 
 SECTION = """CartPole-v1:
   n_envs: 2
@@ -54,7 +54,7 @@ _CHECKPOINT = "stable_baselines3.common.callbacks.CheckpointCallback"
 
 _LIMIT = "{gymnasium.wrappers.TimeLimit: {max_episode_steps: -3}}"
 
-_VALUES = [
+VALUES = [
     _value("learning_rat: 0.001", "'learning_rate'"),
     _value("gamma: -1", "-1", "at least 0"),
     _value("gae_lambda: 7", "7", "at most 1"),
@@ -78,6 +78,9 @@ _VALUES = [
     _value("ent_coef: {start: 0.1, end: -1}", "at least 0"),
     _value("gamma: [[0, 0.9], [1, 1.5]]", "1.5", "at most 1"),
     _value("vf_coef: -0.5", "at least 0"),
+    _value("ent_coef: .inf", "finite"),
+    _value("n_timesteps: .inf", "finite"),
+    _value("gae_lambda: .nan", "finite"),
     _value("max_grad_norm: 0", "above 0"),
     _value('normalize_advantage: "no"', "true or false"),
     _value("use_sde: 1", "true or false"),
@@ -85,6 +88,8 @@ _VALUES = [
     _value("kl_stop_scope: epochs", "'epoch'"),
     _value("kl_adaptive_lr_bounds: 0.1", "list"),
     _value("kl_adaptive_lr_bounds: [0.1]", "a list of 2"),
+    _value("kl_adaptive_lr_bounds: [0.1, 0.01]", "the smaller one first"),
+    _value("kl_rollback: true", "set target_kl"),
     _value("policy: MlpPolcy", "'MlpPolicy'"),
     _value("policy: my_module.MyPolicy", "my_module"),
     _value("policy_kwargs: dict(net_arch=[64)", "dict(net_arch=[64)"),
@@ -93,10 +98,6 @@ _VALUES = [
     _value("policy_kwargs: {activation_fn: rellu}", "'relu'"),
     _value("policy_kwargs: {net_arch: big}", "'big'", "[64, 64]"),
     _value("policy_kwargs: {net_arch: [0]}", "at least 1"),
-    _value("policy_kwargs: {optimizer_kwargs: {betta: 1}}", "'betta'"),
-    _value("policy_kwargs: {dropout: 2}", "less than 1"),
-    _value("policy: MultiInputPolicy", "Dict observations"),
-    _value("rollout_buffer_kwargs: {sise: 3}", "'sise'"),
     _value("env_wrapper: no_such_module.Wrapper", "no_such_module"),
     _value("env_wrapper: gymnasium.wrappers.TimeLimitt", "'TimeLimit'"),
     _value("env_wrapper: [{gymnasium.wrappers.TimeLimit: {max_episode_step: 10}}]", "'max_episode_steps'"),
@@ -114,17 +115,29 @@ _VALUES = [
     _value("ext: {evaluation: {evry: 100}}", "'every'"),
     _value("ext: {evaluation: {every: -1}}", "at least 1"),
     _value("ext: 3", "mapping"),
-    _value("ext: {members: [{env_kwargs: {gravity: 3}}]}", "'gravity'"),
+    _value("ext: {init_from: nothing/here}", "init_from", "nothing/here", "does not exist"),
+    _value("ext: {init_from: nothing.zip}", "init_from", "nothing.zip", "does not exist"),
+    _value("ext: {resume: nothing/here}", "resume", "nothing/here", "does not exist"),
+    _value("ext: {resume: {run: '@last'}}", "resume", "'@last'", "no runs"),
     _value("3: 4", "no parameter 3"),
     _value("seed: 3", "--seed"),
     _value("rollout_buffer_class: MyBuffer", "RolloutBuffer"),
     _value("baseline: mena", "'mean'", algo="reinforce"),
     _value("n_epochs: 3", "n_steps", algo="reinforce"),
     _value("batch_size: 1", "at least 2", algo="reinforce"),
+    _value("vf_coef: 0", "value function", algo="reinforce"),
     _value("batch_size: 16", "A2CExt", algo="a2c_ext"),
     _value("rms_prop_eps: tiny", "'tiny'", algo="a2c_ext"),
     _value("policy: MlpPolicy", "MlpLstmPolicy", algo="ppo_lstm_ext"),
     _value("target_kl: small", "'small'", algo="ppo_mask_ext"),
+]
+#: Found when the environments and the model are made
+_SETUP = [
+    _value("policy_kwargs: {optimizer_kwargs: {betta: 1}}", "'betta'"),
+    _value("policy_kwargs: {dropout: 2}", "less than 1"),
+    _value("policy: MultiInputPolicy", "Dict observations"),
+    _value("rollout_buffer_kwargs: {sise: 3}", "'sise'"),
+    _value("ext: {members: [{env_kwargs: {gravity: 3}}]}", "'gravity'"),
 ]
 _FILES = [
     Mistake("no policy", ("conf.yml:1", "policy", "MlpPolicy"), section(without="policy")),
@@ -141,6 +154,11 @@ _FILES = [
     Mistake("no environment", ("conf.yml:1", "CartPole-v1"), SECTION[SECTION.index("\n") + 1 :].replace("  ", "")),
     Mistake("no section", ("conf.yml", "CartPole-v1", "'CartPole-v0'"), SECTION.replace("v1", "v0")),
     Mistake("two at once", ("conf.yml:6", "gamma", "conf.yml:7", "'n_epochs'"), section("gamma: 2", "n_epoch: 3")),
+    Mistake(
+        "policy and its arguments",
+        ("conf.yml:4", "'MlpPolicy'", "conf.yml:7", "nn.Rleu"),
+        section("policy: MlpPolcy", "policy_kwargs: dict(activation_fn=nn.Rleu)"),
+    ),
     Mistake("a wrapper's argument", ("conf.yml:7", "max_episode_steps", "-3"), section(f"env_wrapper: [{_LIMIT}]")),
     Mistake("gSDE without a Box", ("conf.yml:1", "gSDE", "continuous"), section("use_sde: true")),
     Mistake("stock with ext", ("conf.yml:6", "gamma"), section("gamma: 2", "ext: {report: true}"), algo="ppo"),
@@ -184,4 +202,4 @@ _FLAGS = [
     _flag("--num-threads 1", "ppo_mask_ext", "action_masks", algo="ppo_mask_ext"),
 ]  # fmt: skip
 
-MISTAKES = [*_VALUES, *_FILES, *_FLAGS]
+MISTAKES = [*VALUES, *_SETUP, *_FILES, *_FLAGS]

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 import wandb
-from mistakes import MISTAKES
+from mistakes import MISTAKES, VALUES
 from zoo_in_process import train
 
 from sb3_ext import REINFORCE, PPOExt
 from sb3_ext.common.usage_error import UsageError
+from sb3_ext.zoo.config.check import check_file
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,15 @@ def test_a_mistake_is_answered_in_at_most_three_lines_that_name_it(mistake, tmp_
     said = answer(mistake, tmp_path, agents)
     assert [word for word in mistake.says if word not in said] == [], said
     assert len(said.strip().splitlines()) <= 3
-    assert [path for path in Path(tmp_path, "logs").glob("*/*") if path.is_dir()] == []
+    assert not Path(tmp_path, "logs").exists()
+
+
+@pytest.mark.parametrize("mistake", VALUES, ids=lambda mistake: f"{mistake.algo}: {mistake.name}")
+def test_a_mistake_in_a_file_is_found_without_a_training(mistake, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("conf.yml").write_text(mistake.config, encoding="utf-8")
+    said = "\n".join(str(p) for p in check_file("conf.yml", mistake.algo, log_folder="logs") if not p.is_warning)
+    assert [word for word in mistake.says if word not in said] == [], said
 
 
 def test_a_mistake_starts_no_run_on_wandb(tmp_path, monkeypatch):

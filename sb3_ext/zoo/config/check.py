@@ -13,13 +13,17 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from sb3_ext.common.arguments import to_integer
 from sb3_ext.common.names import check_choice, nearest, suggestion
 from sb3_ext.common.options import find_problems
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.agents.transfer import find_weights
+from sb3_ext.runs.find_run import find_run
+from sb3_ext.runs.registry import LOG_FOLDER
 from sb3_ext.zoo.config import parts
 from sb3_ext.zoo.config.files import Section, find_section
 from sb3_ext.zoo.config.reader import ConfigError, Problem, read_config
 from sb3_ext.zoo.config.schema import SET_BY_FLAGS, section_parameters
 from sb3_ext.zoo.options import ExtOptions, with_defaults
 from sb3_ext.zoo.registry import ALGORITHMS
-from sb3_ext.zoo.resume import requested_section
+from sb3_ext.zoo.resume import requested_section, split_checkpoint
 from sb3_ext.zoo.train_flags import fold_ext
 from sb3_ext.zoo.upstream import GENERAL_SECTIONS
 
@@ -29,10 +33,13 @@ __all__ = ["check_file", "check_section", "check_training", "section_keys", "tra
 Where = Callable[[Iterable[Any]], str]
 
 
-def check_file(path: str | Path, algo: str | None = None, env_id: str | None = None) -> list[Problem]:
+def check_file(
+    path: str | Path, algo: str | None = None, env_id: str | None = None, log_folder: str | None = None
+) -> list[Problem]:
     """
     :param algo: by default the one that the file is named after
     :param env_id: only the section of this environment
+    :param log_folder: where the runs are that sections name; by default RL Zoo's, and a missing run is a warning
     :return: in the order of their lines
     :raises ConfigError: when the file can't be read, or has no such section
     """
@@ -46,7 +53,8 @@ def check_file(path: str | Path, algo: str | None = None, env_id: str | None = N
     problems = list(file.problems)
     for name, section in file.sections.items():
         if env_id in (None, name):
-            problems += check_section(section, algo, str(name), lambda keys, name=name: file.where((name, *keys)))  # type: ignore[misc]
+            where = Section(file.path, str(name), section, file).where
+            problems += check_section(section, algo, str(name), where, log_folder=log_folder)
     return _in_order(problems)
 
 
@@ -67,10 +75,12 @@ def training_section(
     return section._replace(values=fold_ext({**section.values, **typed}), overridden=dict.fromkeys(typed, "-params"))
 
 
-def check_training(section: Section, hyperparams: Any, algo: str, env_id: str, has_budget: bool) -> list[Problem]:
+def check_training(
+    section: Section, hyperparams: Any, algo: str, env_id: str, has_budget: bool, log_folder: str
+) -> list[Problem]:
     """:param hyperparams: those of the section and of all that overrides it"""
     of_file = [] if section.file is None else section.file.problems
-    return _in_order([*of_file, *check_section(hyperparams, algo, env_id, section.where, has_budget)])
+    return _in_order([*of_file, *check_section(hyperparams, algo, env_id, section.where, has_budget, log_folder)])
 
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:
@@ -82,12 +92,15 @@ def section_keys(algo: str) -> list[str]:
     return [*section_parameters(ALGOS[algo]), "ext"]
 
 
-def check_section(section: Any, algo: str, env_id: str, where: Where, has_budget: bool = False) -> list[Problem]:
+def check_section(
+    section: Any, algo: str, env_id: str, where: Where, has_budget: bool = False, log_folder: str | None = None
+) -> list[Problem]:
     """
     Everything that is wrong with a section.
 
     :param env_id: an environment, or ``default`` or ``atari``
     :param has_budget: whether the number of timesteps is known without the section
+    :param log_folder: see :func:`check_file`
     """
     if not isinstance(section, Mapping):
         return [Problem(where(()), f"{env_id} has the value {section!r}: expected a mapping of hyperparameters.")]
@@ -98,12 +111,38 @@ def check_section(section: Any, algo: str, env_id: str, where: Where, has_budget
         problems = [p._replace(is_warning="there is no module" in p.text) for p in problems]
         unknown = f"no environment {env_id!r} is installed{suggestion(env_id, list(gym.registry))}"
         problems.append(Problem(where(()), unknown, is_warning=True))
+    if isinstance(section.get("ext"), Mapping):
+        missing = _missing_runs(section["ext"], log_folder or LOG_FOLDER)
+        problems += [Problem(where(path), text, is_warning=log_folder is None) for path, text in missing]
     if not any(problem.text.startswith(("n_", "batch_")) for problem in problems):
         problems += [Problem(where(path), text, True) for path, text in _batch_warnings(section, ALGOS[algo])]
     return problems
 
 
-def _errors(section: Mapping[str, Any], algo: str, env_id: str, has_budget: bool) -> Iterator[tuple[Any, str]]:
+def _missing_runs(ext: Mapping[str, Any], log_folder: str) -> parts.Found:
+    """Runs to resume or to take weights from, except those of W&B, which are downloaded."""
+    source, resume = ext.get("init_from"), ext.get("resume")
+    resume = resume.get("run") if isinstance(resume, Mapping) else resume
+    try:
+        if isinstance(source, str) and "wandb" not in source:
+            find_weights(source, log_folder)
+    except UsageError as error:
+        yield ("ext", "init_from"), f"ext: init_from: {str(error).removeprefix('init_from: ')}"
+    try:
+        if isinstance(resume, str) and "wandb" not in resume:
+            find_run(split_checkpoint(resume)[0], log_folder)
+    except UsageError as error:
+        yield ("ext", "resume"), f"ext: resume: {error}"
+
+
+def _errors(section: Mapping[str, Any], algo: str, env_id: str, has_budget: bool) -> parts.Found:
+    """Of the section's values, and at last of those together that are right each by itself."""
+    found = list(_errors_of_values(section, algo, env_id, has_budget))
+    yield from found
+    yield from parts.option_problems(ALGOS[algo], section, {path[0] for path, _ in found if path})
+
+
+def _errors_of_values(section: Mapping[str, Any], algo: str, env_id: str, has_budget: bool) -> parts.Found:
     algorithm = ALGOS[algo]
     wrong = dict(_value_problems(section, algorithm))
     yield from (((name,), line) for name, line in wrong.items())

@@ -1,7 +1,9 @@
 """Checks what a section names: policies, wrappers, callbacks, and the arguments that they and the environment take."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import re
+import warnings
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -13,12 +15,21 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.import_path import import_class, import_object
 from sb3_ext.common.names import check_choice, nearest
 from sb3_ext.common.policies import resolve_policy_kwargs
 from sb3_ext.zoo.config.schema import parameter_from
 
-__all__ = ["argument_problems", "entry_problems", "env_problems", "normalize_problems", "policy_problems", "run_code"]
+__all__ = [
+    "argument_problems",
+    "entry_problems",
+    "env_problems",
+    "normalize_problems",
+    "option_problems",
+    "policy_problems",
+    "run_code",
+]
 
 #: Path below the section, and the line about it
 Found = Iterator[tuple[tuple[Any, ...], str]]
@@ -74,26 +85,44 @@ def _nearest(key: Any, known: list[str]) -> str:
 
 
 def policy_problems(algorithm: type[BaseAlgorithm], section: Mapping[str, Any]) -> Found:
-    policy = section.get("policy")
-    if not isinstance(policy, str):
-        return
+    policy, found = section.get("policy"), None
     try:
-        if "." in policy:
+        if isinstance(policy, str) and "." in policy:
             found = import_class("policy", policy, BasePolicy)
-        else:
+        elif isinstance(policy, str):
             check_choice("policy", policy, algorithm.policy_aliases)
             found = algorithm.policy_aliases[policy]
     except ValueError as error:
         yield ("policy",), str(error)
-        return
+        if "." not in str(policy):
+            found = next(iter(algorithm.policy_aliases.values()))  # they take the same arguments
     try:
         kwargs = run_code("policy_kwargs", section.get("policy_kwargs") or {})
         if not isinstance(kwargs, Mapping):
             raise ValueError(f"policy_kwargs={kwargs!r} must be a mapping.")
-        if hasattr(algorithm, "schedulable"):
+        if hasattr(algorithm, "schedulable") and found is not None:
             resolve_policy_kwargs(found, dict(kwargs))
     except (TypeError, ValueError) as error:
         yield ("policy_kwargs",), str(error)
+
+
+def option_problems(algorithm: type[BaseAlgorithm], section: Mapping[str, Any], wrong: Container[Any]) -> Found:
+    """
+    What an algorithm of ours finds out about values together, such as bounds in the wrong order.
+
+    :param wrong: keys that have a problem already
+    """
+    if not issubclass(algorithm, ExtAlgorithm):
+        return
+    taken = [name for name in inspect.signature(algorithm.__init__).parameters if name in section]
+    given = {name: section[name] for name in taken if name != "policy_kwargs" and name not in wrong}
+    try:
+        with warnings.catch_warnings(action="ignore"):  # they are for the training
+            algorithm.check_options(**{"policy": next(iter(algorithm.policy_aliases)), **given})
+    except (AssertionError, TypeError, ValueError) as error:
+        words = re.findall(r"\w+", str(error))
+        if not any(word in wrong for word in words):
+            yield tuple(word for word in words if word in section)[:1], " ".join(str(error).split())
 
 
 def entry_problems(key: str, raw: Any) -> Found:

@@ -59,6 +59,8 @@ _RANGES: dict[str, Range] = {
     **dict.fromkeys(("ent_coef", "learning_rate", "learning_starts", "noise_std", "vf_coef"), _NOT_NEGATIVE),
     **dict.fromkeys(("gradient_steps", "sde_sample_freq"), Range(-1)),
 }
+#: Where infinity means no limit
+_MAY_BE_INFINITE = ("clip_range", "clip_range_vf", "max_grad_norm")
 #: What JSON schema calls types
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object", tuple: "array"}
 _JSON_TYPES |= {type(None): "null", list: "array"}
@@ -121,6 +123,8 @@ class Parameter:
             is_allowed = is_schedule or self._allows(raw)
         if is_allowed:
             return None
+        if isinstance(raw, float) and not math.isfinite(raw) and "number" in self.types:
+            return f"{self.name}={raw!r} must be a finite number."
         names = [choice for choice in self.choices if isinstance(choice, str)]
         return f"{self.name}={raw!r} must be {self.allowed}{suggestion(raw, names)}"
 
@@ -158,7 +162,8 @@ class Parameter:
         return (kind in self.types and has_length) or raw in self.choices
 
     def _allows_number(self, number: float) -> bool:
-        return ("number" in self.types or number.is_integer()) and self.range.contains((number,))
+        is_finite = math.isfinite(number) or self.name in _MAY_BE_INFINITE
+        return is_finite and ("number" in self.types or number.is_integer()) and self.range.contains((number,))
 
     def _allows_text(self, raw: str) -> bool:
         number = raw.removeprefix("lin_") if self.schedule == "lin" else raw

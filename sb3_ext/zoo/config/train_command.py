@@ -145,7 +145,8 @@ def _problems(args: argparse.Namespace) -> Iterator[Problem]:
         yield from _agent_problems(args.trained_agent, ALGOS[args.algo])
     section = _section(args)
     if args.trial_id is None:  # a trial changes the section; it is read later
-        yield from check_training(section, section.values, args.algo, args.env, has_budget=args.n_timesteps > 0)
+        has_budget = args.n_timesteps > 0
+        yield from check_training(section, section.values, args.algo, args.env, has_budget, args.log_folder)
 
 
 def _section(args: argparse.Namespace) -> Section:

@@ -80,6 +80,7 @@ def test_every_key_of_rl_zoo_is_known():
         ("kl_adaptive_lr_bounds", [1e-5, 1e-2]),
         ("fast", "alone"),
         ("max_grad_norm", float("inf")),
+        ("clip_range", float("inf")),
     ],
 )
 def test_a_value_that_trains_is_allowed(key, value):
@@ -91,6 +92,7 @@ def test_a_value_that_trains_is_allowed(key, value):
     [
         ("gamma", True),
         ("gamma", float("nan")),
+        ("vf_coef", float("inf")),
         ("gamma", None),
         ("gamma", {"start": 0.9, "end": 1.1}),
         ("learning_rate", {"start": 0.1, "end": -0.1}),
