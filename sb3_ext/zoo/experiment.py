@@ -118,9 +118,8 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
     def _find_weights(self, source: str | None) -> None:
         """Before the training has a folder of its own, which would be ``@last``."""
         if self.continue_training and source is not None:
-            raise UsageError(
-                f"-i {self.trained_agent} and ext: {{init_from: {source}}}: only one of them can be given."
-            )
+            other = f"-i {self.trained_agent}" if self._resume is None else "ext: {resume: …}"
+            raise UsageError(f"{other} and ext: {{init_from: {source}}}: only one of them can be given.")
         self._weights = None if source is None else find_weights(source, self.log_folder)
 
     def _take_over(self, model: BaseAlgorithm) -> None:
@@ -140,7 +139,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
 
     def _maybe_normalize(self, env: VecEnv, eval_env: bool) -> VecEnv:
         # RL Zoo would continue a best model or a checkpoint with the statistics from the end of its training
-        is_continued = self.continue_training and self._resume is None
+        is_continued = self.continue_training and self.trained_agent != ""
         if is_continued and self._is_ours and self.normalize:
             self._check_statistics()
         if is_continued and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
@@ -295,7 +294,9 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         if options.resume is not None:
             self._resume = Resume(options.resume, self.algo, self.env_name.gym_id, self.log_folder)
             self._resume.compare(section)
-            self.trained_agent, self.continue_training = "", True
+            # Statistics are in the state; without one, they are beside the model
+            has_state = self._resume.bundle.state is not None
+            self.trained_agent, self.continue_training = "" if has_state else str(self._resume.bundle.source), True
         self._find_weights(options.init_from)
         self._options = options.in_timesteps(n_envs).overridden_by(typed)
         if options.axis == "vec_steps" and self.n_timesteps <= 0:

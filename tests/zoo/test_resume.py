@@ -1,6 +1,7 @@
 """``sb3-ext resume`` and ``ext: {resume: …}``: what can be changed, and mistakes."""
 
 import json
+import pickle
 import shutil
 
 import pandas as pd
@@ -148,6 +149,18 @@ def test_a_section_of_rl_zoos_command_can_resume_too(workspace):
     (workspace / "section.yml").write_text(yaml.safe_dump({"CartPole-v1": {**SECTION, "ext": ext}}))
     train(f"{COMMAND} -n 160", workspace)
     assert saved(workspace)[0]["num_timesteps"] == 160
+
+
+def test_a_model_without_a_state_continues_with_its_statistics(workspace):
+    (workspace / "section.yml").write_text(yaml.safe_dump({"CartPole-v1": {**SECTION, "normalize": True}}))
+    train(f"{COMMAND} -f normalized", workspace)
+    run = workspace / "normalized/ppo_ext/CartPole-v1_1"
+    (run / "resume.zip").unlink()
+    shutil.rmtree(run / "checkpoints")
+    assert main(["resume", "@last@last", "-f", "normalized", "-n", "160"]) == 0
+    statistics = pickle.loads((run / "last_model_vecnormalize.pkl").read_bytes())
+    # Of 160 steps and a new start, not of the last 32
+    assert statistics.obs_rms.count > 160
 
 
 def test_a_model_without_a_state_continues_with_its_counters(workspace, capsys):
