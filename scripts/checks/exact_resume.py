@@ -75,7 +75,7 @@ def kill_later(process: subprocess.Popen[bytes], run: Path, seconds: float) -> N
 def compare(one: Path, other: Path, env_id: str) -> str:
     saved = [load_from_zip_file(run / f"{env_id}.zip")[1] for run in (one, other)]
     leaves = [th.utils._pytree.tree_leaves(parameters) for parameters in saved]
-    same = all(th.equal(th.as_tensor(a), th.as_tensor(b)) for a, b in zip(*leaves, strict=True))
+    same = all(th.equal(a, b) if isinstance(a, th.Tensor) else a == b for a, b in zip(*leaves, strict=True))
     scores = [
         [row["rollout/ep_rew_mean"] for row in csv.DictReader((run / "progress.csv").open(encoding="utf-8"))]
         for run in (one, other)
