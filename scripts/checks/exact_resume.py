@@ -90,9 +90,9 @@ def check(name: str, normalize: bool, folder: Path) -> str:
         section = {**section, "normalize": "{'norm_obs': False}" if has_images or "Frozen" in env_id else True}
     train(folder / "straight", env_id, section, n_timesteps).wait()
     straight, killed = (folder / part / "logs/ppo_ext" / f"{env_id}_1" for part in ("straight", "killed"))
-    kill_later(train(folder / "killed", env_id, section, n_timesteps), killed, random.uniform(0, 1))
+    kill_later(train(folder / "killed", env_id, section, n_timesteps), killed, random.uniform(1.5, 3.5))
     resume = ["-m", "sb3_ext", "resume", "@last"]
-    kill_later(start(folder / "killed", resume), killed, random.uniform(0, 1))
+    kill_later(start(folder / "killed", resume), killed, random.uniform(1.5, 3.5))
     start(folder / "killed", resume).wait()
     output = (folder / "killed" / "output.txt").read_text(encoding="utf-8")
     steps = [line.split()[3].rstrip(":.") for line in output.splitlines() if line.startswith("Resumed at step")]
