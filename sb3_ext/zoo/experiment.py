@@ -320,6 +320,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         results = super()._preprocess_hyperparams(hyperparams)
         if self._resume is not None:
             # Before anything in the run's folder changes
+            self._resume.check(self._options.checkpoints)
             self._total, self.n_timesteps = self.n_timesteps, self._resume.remaining(self.n_timesteps)
         if self._uses_options and self._eval_env_kwargs_args is None:
             # RL Zoo takes only those of the command line, and would evaluate in another task than the file's

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.callbacks.checkpoints.options import CheckpointsOptions
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.options import Options, Text
@@ -110,6 +111,14 @@ class Resume:
             raise UsageError(
                 f"{name}={section[name]!r} can't change in a resume: the weights are those of another network.\n"
                 "Start a new run with ext: {init_from: …} to take over what fits."
+            )
+
+    def check(self, checkpoints: CheckpointsOptions | None) -> None:
+        """Checkpoints restore the state: without them, it would silently be lost."""
+        if self.bundle.state is not None and (checkpoints is None or checkpoints.resume_seconds is None):
+            raise UsageError(
+                f"The state of {self.folder} can't be restored while checkpoints or their resume_seconds are off.\n"
+                "Set ext: {checkpoints: true}, or resume from a model alone: RUN@best."
             )
 
     def save_section(self, section: Mapping[str, Any]) -> None:

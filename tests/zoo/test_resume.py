@@ -177,6 +177,8 @@ MISTAKES = {
     "unknown run": (["nothing"], "nothing"),
     "unknown checkpoint": (["@last@65"], "rl_model_64_steps"),
     "unknown parameter": (["@last", "-n", "160", "-params", "ent_cof:0.1"], "ent_coef"),
+    "no checkpoints": (["@last", "-n", "160", "-params", "ext.checkpoints:False"], "checkpoints: true"),
+    "no states": (["@last", "-n", "160", "-params", "ext.checkpoints.resume_seconds:None"], "resume_seconds"),
     "other network": (["@last", "-n", "160", "-params", "policy_kwargs:dict(net_arch=[8])"], "policy_kwargs"),
 }
 
