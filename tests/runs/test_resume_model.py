@@ -1,6 +1,8 @@
 """Trainings in Python are continued from their folder."""
 
 import json
+import pickle
+from dataclasses import replace
 
 import torch as th
 from stable_baselines3 import DQN, PPO
@@ -9,6 +11,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from sb3_ext import resume_model
 from sb3_ext.callbacks import Checkpoints
 from sb3_ext.runs.agents.bundle import Bundle, find_bundle
+from sb3_ext.runs.resume import read_state
 
 
 def make_envs():
@@ -35,6 +38,16 @@ def test_a_training_in_two_parts_ends_with_the_parameters_of_one_and_is_one_run(
     after = json.loads((tmp_path / "parts/run.json").read_text())
     assert after["id"] == before["id"]
     assert [resume["step"] for resume in after["resumes"]] == [128]
+
+
+def test_the_seconds_before_count_too(tmp_path):
+    train(tmp_path, 64)
+    bundle = find_bundle(tmp_path)
+    state = replace(read_state(bundle), seconds=1000.0)
+    replace(bundle, state=pickle.dumps(state)).write(tmp_path / "resume.zip")
+    model = resume_model(PPO, tmp_path, make_envs(), device="cpu")
+    model.learn(64, callback=keep(tmp_path), reset_num_timesteps=False)
+    assert json.loads((tmp_path / "run.json").read_text())["seconds"] > 1000
 
 
 def test_parameters_that_are_not_finite_dont_replace_the_state_from_before(tmp_path):
