@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-__all__ = ["BestRow", "RunningRow", "StudyView"]
+__all__ = ["BestRow", "FinishedRow", "RunningRow", "StudyView"]
 
 
 class RunningRow(NamedTuple):
@@ -31,6 +31,20 @@ class BestRow(NamedTuple):
     changes: dict[str, Any]
 
 
+class FinishedRow(NamedTuple):
+    """
+    A line of the log, where there is no terminal.
+
+    :param name: ``trial 12``, or ``trial 7, fresh seed 3``
+    :param state: ``complete``, ``pruned`` or ``failed``
+    :param score: of a pruned trial: its latest
+    """
+
+    name: str
+    state: str
+    score: float | None
+
+
 class StudyView(NamedTuple):
     """
     :param title: environment, algorithm and study
@@ -40,6 +54,8 @@ class StudyView(NamedTuple):
     :param elapsed: seconds of this phase
     :param remaining: seconds, estimated; ``None`` if unknown
     :param best: the best trials so far, best first
+    :param finished: since this process started, oldest first; each is written once
+    :param done: of ``total``; default: the trials that are complete, pruned or failed
     """
 
     title: str
@@ -50,3 +66,5 @@ class StudyView(NamedTuple):
     remaining: float | None
     running: tuple[RunningRow, ...]
     best: tuple[BestRow, ...]
+    finished: tuple[FinishedRow, ...] = ()
+    done: int | None = None
