@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -50,7 +51,7 @@ class LiveTable:
         self._is_ascii = not console.encoding.lower().startswith("utf")
         is_live = console.is_terminal and not console.is_dumb_terminal
         self._live = ResizableLive(console, self._everything) if is_live else None
-        self._n_written = 0
+        self._n_written: Counter[str] = Counter()
         self._draw_at = -math.inf
 
     def __enter__(self) -> LiveTable:
@@ -67,9 +68,9 @@ class LiveTable:
     def update(self, view: StudyView) -> None:
         self._view = view
         if self._live is None:
-            for row in view.finished[self._n_written :]:
+            for row in view.finished[self._n_written[view.phase] :]:
                 self.say(f"{row.name}: {_outcome(row.state, row.score)}{_best_of(view)}, {_times(view)}")
-            self._n_written = len(view.finished)
+            self._n_written[view.phase] = len(view.finished)
         elif time.monotonic() >= self._draw_at:
             self._live.refresh()
             self._draw_at = time.monotonic() + _DRAW_EVERY
@@ -87,7 +88,7 @@ class LiveTable:
         width, height = self._console.size
         lines: list[RenderableType] = [self._line(view.title, "bold"), self._progress(view, width)]
         states = ", ".join(f"{count} {state}" for state, count in view.counts.items() if count)
-        lines.append(self._line(f" {states}" if states else " no trial yet", "dim"))
+        lines += [self._line(f" {states}", "dim")] if states else []
         if view.running:
             lines += [self._heading("running", width), self._running(view.running, width, height - _OTHER_LINES)]
         if view.best:
@@ -197,9 +198,9 @@ def _times(view: StudyView) -> str:
 
 
 def _outcome(state: str, score: float | None) -> str:
-    if state == "complete" and score is not None:
-        return number(score)
-    return f"{state} at {number(score)}" if score is not None else state
+    if score is None or not math.isfinite(score):
+        return state
+    return number(score) if state == "complete" else f"{state} at {number(score)}"
 
 
 def _best_of(view: StudyView) -> str:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from optuna.trial import FrozenTrial, TrialState
 
 from sb3_ext.zoo.trial_training import Curve, Point
 
-__all__ = ["TrialRecord", "curve_from", "curve_to"]
+__all__ = ["STATES", "TrialRecord", "changes", "curve_from", "curve_to", "seeds_of", "trial_record"]
+
+STATES = {
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "pruned",
+    TrialState.RUNNING: "running",
+    TrialState.FAIL: "failed",
+    TrialState.WAITING: "waiting",
+}
 
 
 class TrialRecord(NamedTuple):
@@ -37,3 +48,21 @@ def curve_to(curve: Curve) -> dict[str, Any]:
 
 def curve_from(raw: dict[str, Any]) -> Curve:
     return Curve(**{**raw, "points": tuple(Point(*point) for point in raw["points"])})
+
+
+def trial_record(trial: FrozenTrial) -> TrialRecord:
+    attributes = trial.user_attrs
+    curves = [curve_from(attributes[f"curve {seed}"]) for seed in seeds_of(attributes)]
+    value = trial.value if trial.state == TrialState.COMPLETE else None
+    section, proposed_by = attributes.get("section", {}), attributes.get("proposed_by", "")
+    return TrialRecord(trial.number, STATES[trial.state], trial.params, section, value, tuple(curves), str(proposed_by))
+
+
+def seeds_of(attributes: Mapping[str, Any]) -> list[int]:
+    """Numbers of the seeds whose curves are stored."""
+    return sorted(int(name.removeprefix("curve ")) for name in attributes if name.startswith("curve "))
+
+
+def changes(start: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
+    """Hyperparameters of a section that the start has not, or has with other values."""
+    return {name: value for name, value in section.items() if name not in start or start[name] != value}

@@ -54,7 +54,7 @@ class StudyView(NamedTuple):
     :param elapsed: seconds of this phase
     :param remaining: seconds, estimated; ``None`` if unknown
     :param best: the best trials so far, best first
-    :param finished: since this process started, oldest first; each is written once
+    :param finished: in this phase since this process started, oldest first; each is written once
     :param done: of ``total``; default: the trials that are complete, pruned or failed
     """
 

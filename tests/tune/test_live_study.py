@@ -98,7 +98,7 @@ def test_a_budget_in_minutes_needs_no_number_of_trials():
 
 def test_a_study_without_trials_can_be_shown():
     empty = StudyView("CartPole-v1", "search", {}, 0, 0.0, None, (), ())
-    assert "no trial yet" in show(empty)
+    assert show(empty).splitlines()[0] == "CartPole-v1"
 
 
 def test_messages_are_above_the_table_and_masked():
@@ -121,3 +121,19 @@ def test_without_a_terminal_there_is_one_line_per_finished_trial(kwargs):
         "trial 10: failed (best 455 of trial 7), 0:12:31",
         "a line " + 100 * "x",
     ]
+
+
+def test_each_phase_has_its_own_lines():
+    fresh = VIEW._replace(phase="fresh seeds", best=(), remaining=None)
+    lines = show(
+        VIEW._replace(finished=(FinishedRow("trial 12", "complete", 431.2),)),
+        fresh._replace(finished=(FinishedRow("trial 7, fresh seed 1", "complete", 500.0),)),
+        fresh._replace(
+            finished=(
+                FinishedRow("trial 7, fresh seed 1", "complete", 500.0),
+                FinishedRow("start", "failed", float("nan")),
+            )
+        ),
+        file=io.StringIO(),
+    ).splitlines()
+    assert lines[1:] == ["trial 7, fresh seed 1: 500, 0:12:31", "start: failed, 0:12:31"]
