@@ -50,8 +50,8 @@ from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.resume import Resume, keep_counting
 from sb3_ext.zoo.run_folder import claim_folder, missing_folders, remove_folders
-from sb3_ext.zoo.samplers import naming_storage
 from sb3_ext.zoo.seams import replace_in_rl_zoo
+from sb3_ext.zoo.storage_errors import naming_storage
 from sb3_ext.zoo.train_flags import typed_flags
 from sb3_ext.zoo.upstream import hyperparams_folder
 

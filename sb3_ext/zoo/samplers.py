@@ -1,7 +1,6 @@
 """Optuna: search spaces for RL Zoo's ``-optimize``, and reading a trial for ``--trial-id``."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import optuna
@@ -14,9 +13,9 @@ from rl_zoo3.hyperparams_opt import (
 )
 
 from sb3_ext.common.clean_text import mask_passwords
-from sb3_ext.common.usage_error import UsageError
+from sb3_ext.zoo.storage_errors import naming_storage
 
-__all__ = ["naming_storage", "read_trial", "register_samplers"]
+__all__ = ["read_trial", "register_samplers"]
 
 
 def register_samplers() -> None:
@@ -69,19 +68,6 @@ def convert_reinforce_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
     hyperparams: dict[str, Any] = convert_onpolicy_params({**sampled_params, "one_minus_gae_lambda": 0.0})
     del hyperparams["gae_lambda"]
     return hyperparams
-
-
-@contextmanager
-def naming_storage(storage: str | None) -> Iterator[None]:
-    """Errors of the database name the flag and have one line."""
-    try:
-        yield
-    # Of SQLAlchemy, which Optuna imports where it is needed
-    except Exception as error:
-        if not type(error).__module__.startswith("sqlalchemy"):
-            raise
-        reason = str(error).splitlines()[0].removesuffix(".")
-        raise UsageError(f"--storage {mask_passwords(str(storage))} can't be used: {reason}.") from error
 
 
 def read_trial(
