@@ -1,0 +1,189 @@
+"""Samplers by name. Each trial has its own, so that a study continues after a kill as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import warnings
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count, takewhile
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.exceptions import ExperimentalWarning
+from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, QMCSampler, RandomSampler, TPESampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from sb3_ext.common.names import suggestion
+from sb3_ext.common.usage_error import UsageError
+
+__all__ = ["LLM", "SAMPLERS", "ProposedSampler", "make_sampler", "sampler_for", "sampler_names"]
+
+#: A language model proposes: see :mod:`sb3_ext.tune.llm`
+LLM = "llm"
+SAMPLERS = ("tpe", "cmaes", "gp", "qmc", "random", LLM)
+
+Space = dict[str, BaseDistribution]
+
+
+def sampler_names(value: str) -> tuple[str, ...]:
+    """
+    :param value: of ``--sampler``: names with commas between them, which take turns: ``llm,tpe``
+    :raises UsageError: when there is no such sampler
+    """
+    names = tuple(name.strip() for name in value.split(","))
+    for name in names:
+        if name not in SAMPLERS:
+            known = ", ".join(SAMPLERS)
+            raise UsageError(f"--sampler {value}: {name!r} is not one of {known}{suggestion(name, SAMPLERS)}")
+    return names
+
+
+def sampler_for(study: Study, names: Sequence[str], seed: int, *, n_startup: int) -> tuple[str, BaseSampler]:
+    """
+    The name and the sampler for the trial that ``study.ask()`` returns next. Call it inside the study's lock.
+
+    A trial that has all its parameters, because it was enqueued or given back, must not be sampled again: the
+    sampler's notes on it would no longer fit its parameters.
+    """
+    trials = study.get_trials(deepcopy=False)
+    waiting = next((trial for trial in trials if trial.state == TrialState.WAITING), None)
+    if waiting is None:
+        number, name, has_parameters = len(trials), names[len(trials) % len(names)], False
+    else:
+        number = waiting.number
+        name = waiting.user_attrs.get("proposed_by", names[number % len(names)])
+        has_parameters = "section" in waiting.user_attrs or "fixed_params" in waiting.system_attrs
+    return name, make_sampler("random" if has_parameters else name, seed, number, n_startup=n_startup)
+
+
+def make_sampler(name: str, seed: int, number: int, *, n_startup: int) -> BaseSampler:
+    """
+    :param name: one of :data:`SAMPLERS`; a language model that fails is replaced by TPE
+    :param seed: of the study
+    :param number: of the trial to sample for
+    :param n_startup: random trials before ``tpe``, ``cmaes`` and ``gp`` start to learn
+    """
+    if name == "random":
+        return _ReplayableSampler(lambda entropy: RandomSampler(seed=entropy), seed, number)
+    if name == "qmc":
+        return _ReplayableSampler(lambda entropy: _SobolSampler(_seed_from(seed), number, entropy), seed, number)
+    make = {"cmaes": _make_cmaes, "gp": _make_gp}.get(name, _make_tpe)
+    return _ReplayableSampler(lambda entropy: make(entropy, n_startup), seed, number)
+
+
+class ProposedSampler(BaseSampler):
+    """
+    Gives a trial the proposed parameters.
+
+    :param other: for parameters that were not proposed
+    """
+
+    def __init__(self, params: Mapping[str, Any], other: BaseSampler):
+        self._params = params
+        self._other = other
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> Space:
+        return {}
+
+    def sample_relative(self, study: Study, trial: FrozenTrial, search_space: Space) -> dict[str, Any]:
+        return {}
+
+    def sample_independent(self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: Any) -> Any:
+        if param_name in self._params:
+            return self._params[param_name]
+        return self._other.sample_independent(study, trial, param_name, param_distribution)
+
+
+class _ReplayableSampler(BaseSampler):
+    """
+    Each parameter that is sampled by itself has its own random numbers. A trial that was killed when only some of its
+    parameters were stored gets the same ones for the rest.
+
+    :param make: a new sampler with the given seed
+    """
+
+    def __init__(self, make: Callable[[int], BaseSampler], seed: int, number: int):
+        self._make = make
+        self._entropy = (seed, number)
+        self._joint = self._quietly(_seed_from(seed, number))
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> Space:
+        return self._joint.infer_relative_search_space(study, trial)
+
+    def sample_relative(self, study: Study, trial: FrozenTrial, search_space: Space) -> dict[str, Any]:
+        return self._joint.sample_relative(study, trial, search_space)
+
+    def sample_independent(self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: Any) -> Any:
+        sampler = self._quietly(_seed_from(*self._entropy, zlib.crc32(param_name.encode())))
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def _quietly(self, seed: int) -> BaseSampler:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return self._make(seed)
+
+
+class _SobolSampler(QMCSampler):
+    """
+    One sequence for all trials of a study, with the trial's number as index. Optuna counts in the study's attributes:
+    a trial that is sampled again would shift all that follow.
+
+    :param scrambling: seed of the sequence
+    :param seed: for parameters that the first trial did not have
+    """
+
+    def __init__(self, scrambling: int, number: int, seed: int):
+        random = RandomSampler(seed=seed)
+        super().__init__(scramble=True, seed=scrambling, independent_sampler=random, warn_independent_sampling=False)
+        self._number = number
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> Space:
+        # Storages return the parameters in different orders, and each has its own dimension of the sequence
+        return dict(sorted(super().infer_relative_search_space(study, trial).items()))
+
+    def _find_sample_id(self, study: Study, search_space: Space) -> int:
+        return self._number
+
+
+class _GPSampler(GPSampler):
+    """A trial that is sampled again keeps what it was given. It must not take itself for one that runs elsewhere."""
+
+    def sample_relative(self, study: Study, trial: FrozenTrial, search_space: Space) -> dict[str, Any]:
+        stored = (trial.system_attrs.get(f"gp:relative_params:{i}") for i in count())
+        if text := "".join(takewhile(bool, stored)):  # type: ignore[arg-type]
+            return json.loads(text)
+        return super().sample_relative(study, trial, search_space)
+
+
+def _make_tpe(seed: int, n_startup: int) -> BaseSampler:
+    """Groups let it model conditional parameters together too; other workers' trials count as bad until they end."""
+    return TPESampler(seed=seed, n_startup_trials=n_startup, multivariate=True, group=True, constant_liar=True)
+
+
+def _make_cmaes(seed: int, n_startup: int) -> BaseSampler:
+    """
+    The margin keeps integers from freezing at one value. Pruned trials count with their last score: without them,
+    a generation would consist of good trials only. CMA-ES can't sample choices and conditional parameters. TPE can,
+    and learns from all trials too.
+    """
+    return CmaEsSampler(
+        seed=seed,
+        n_startup_trials=n_startup,
+        with_margin=True,
+        consider_pruned_trials=True,
+        independent_sampler=_make_tpe(seed, n_startup),
+        warn_independent_sampling=False,
+    )
+
+
+def _make_gp(seed: int, n_startup: int) -> BaseSampler:
+    """It models the parameters that all trials have, choices included; TPE samples the conditional ones."""
+    tpe = _make_tpe(seed, n_startup)
+    return _GPSampler(seed=seed, n_startup_trials=n_startup, independent_sampler=tpe, warn_independent_sampling=False)
+
+
+def _seed_from(*entropy: int) -> int:
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
