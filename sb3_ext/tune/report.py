@@ -1,0 +1,355 @@
+"""Writes the report of a study from what Optuna has stored, at the end or at any time later.
+
+Each section returns lines of Markdown; one without lines is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import optuna
+import yaml
+
+from sb3_ext.callbacks.table.format import clock
+from sb3_ext.common.clean_text import mask_passwords, printable
+from sb3_ext.runs.files import atomic_write
+from sb3_ext.runs.report.charts import markdown_table, number, sparkline
+from sb3_ext.runs.report.commands import shown_path
+from sb3_ext.tune.plots import PLOTS, importance_of, missing_plots
+from sb3_ext.tune.record import TrialRecord, changes, curve_from, trial_record
+from sb3_ext.zoo.trial_training import Curve
+
+__all__ = ["REPORT_FILE", "report_text", "write_report"]
+
+REPORT_FILE = "report.md"
+_TOP = 10
+_MAX_FAILURES = 10
+#: Characters of a bar of importance
+_BAR = 30
+_OBJECTIVES = {
+    "auc": "area under the curve of evaluations (their mean over the training)",
+    "steps": "steps to the threshold (1: at once, 0: at the end, below 0: never)",
+    "final": "mean of the last third of evaluations",
+}
+
+
+def write_report(study: optuna.Study, folder: str | os.PathLike[str]) -> Path:
+    """
+    Write ``report.md`` to the study's folder. It shows the plots that :func:`~sb3_ext.tune.plots.draw_plots` has drawn.
+
+    :return: path of the report
+    """
+    known = _Known(study, Path(folder))
+    lines = [*_title(known), ""]
+    for title, write in _SECTIONS:
+        written = write(known)
+        lines += [f"## {title}", *written, ""] if written else []
+    path = Path(folder) / REPORT_FILE
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(_clean(lines), encoding="utf-8")
+    return path
+
+
+def report_text(study: optuna.Study) -> str:
+    """The report on one page, without files and commands: for a language model."""
+    known = _Known(study, None)
+    lines = [*_title(known), ""]
+    for title, write in (("Best configuration", _best), ("Seeds", _seeds), ("Best trials", _top)):
+        written = write(known)
+        lines += [f"## {title}", *written, ""] if written else []
+    lines += ["## Importance", *(_importance(known) or ["Too few trials."]), "", "## Budget", *_budget(known)]
+    return _clean([*lines, "", *(["## Failures", *_failures(known)] if _failures(known) else [])])
+
+
+def _clean(lines: Sequence[str]) -> str:
+    # Names and notes may come from elsewhere
+    return printable(mask_passwords("\n".join(lines).rstrip() + "\n"))
+
+
+class _Known:
+    """What the sections read. ``folder`` is ``None`` for a report without files."""
+
+    def __init__(self, study: optuna.Study, folder: Path | None) -> None:
+        self.study, self.folder = study, folder
+        self.trials = [trial_record(trial) for trial in study.get_trials(deepcopy=False)]
+        self.attributes = {trial.number: trial.user_attrs for trial in study.get_trials(deepcopy=False)}
+        self.settings: dict[str, Any] = study.user_attrs.get("settings", {})
+        self.start: dict[str, Any] = self.settings.get("start", {})
+        self.result: dict[str, Any] | None = study.user_attrs.get("result")
+        self.ranked = sorted(self.of("complete"), key=lambda trial: (-(trial.score or 0.0), trial.number))
+
+    def of(self, state: str) -> list[TrialRecord]:
+        return [trial for trial in self.trials if trial.state == state]
+
+    @cached_property
+    def best(self) -> TrialRecord | None:
+        """The one that was compared with the start, or else the one with the highest score."""
+        chosen = self.result["best"]["trial"] if self.result else None
+        return next((trial for trial in self.trials if trial.number == chosen), next(iter(self.ranked), None))
+
+    @cached_property
+    def fresh_curves(self) -> list[Curve]:
+        """Of finalists, and of the comparison with the start."""
+        attributes = self.study.user_attrs
+        return [curve_from(raw) for name, raw in attributes.items() if name.startswith("fresh ")]
+
+
+def _title(known: _Known) -> list[str]:
+    settings, best = known.settings, known.best
+    what = f"{settings.get('algo', 'Study')} on {settings.get('env', 'an unknown environment')}"
+    lines = [f"# {what}: study {known.study.study_name}", ""]
+    if best is None:
+        return [*lines, "**No trial is complete yet**, so there is no best configuration."]
+    if known.result is None:
+        score = "an unknown score" if best.score is None else f"a score of {number(best.score)}"
+        so_far = f"Trial {best.number} is the best so far, with {score}."
+        return [*lines, f"{so_far} It has not been compared with the start on fresh seeds."]
+    return [*lines, _verdict(known.result)]
+
+
+def _verdict(result: Mapping[str, Any]) -> str:
+    start, best = (_mean(result[name]["scores"]) for name in ("start", "best"))
+    n, is_better = len(result["best"]["scores"]), "is better" if result["is_better"] else "is not clearly better"
+    text = (
+        f"**Trial {result['best']['trial']} {is_better} than the start.** On {n} fresh seed{'s' * (n != 1)}, the mean "
+    )
+    text += f"score is {best}, and {start} at the start."
+    return text + (
+        f" It was written to `{result['written']}`." if result.get("written") else " No section was written."
+    )
+
+
+def _mean(scores: Sequence[float]) -> str:
+    """Trainings that diverged have no score."""
+    finite = [score for score in scores if isfinite(score)]
+    n_failed = len(scores) - len(finite)
+    text = number(fmean(finite)) if finite else "unknown"
+    return f"{text} ({n_failed} of {len(scores)} failed)" if n_failed else text
+
+
+def _best(known: _Known) -> list[str]:
+    best = known.best
+    if best is None:
+        return []
+    names = [*changes(known.start, best.section), *(name for name in known.start if name not in best.section)]
+    rows = [[f"`{name}`", _value(known.start, name), _value(best.section, name)] for name in names]
+    table = markdown_table(["changed", "start", f"trial {best.number}"], rows) if rows else ["The start is the best."]
+    section = {known.settings.get("env", "env"): best.section}
+    text = yaml.safe_dump(section, sort_keys=False, allow_unicode=True).rstrip().split("\n")
+    return [*table, "", "```yaml", *text, "```"]
+
+
+def _value(section: Mapping[str, Any], name: str) -> str:
+    if name not in section:
+        return ""
+    value = section[name]
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _seeds(known: _Known) -> list[str]:
+    if known.best is None:
+        return []
+    rows = [
+        [str(seed), number(max(point.score for point in curve.points)), number(curve.points[-1].score), _curve(curve)]
+        for seed, curve in enumerate(known.best.curves)
+        if curve.points
+    ]
+    header = ["seed", "best evaluation", "last evaluation", "evaluations"]
+    return [f"Trial {known.best.number} on the seeds of the search:", "", *markdown_table(header, rows)] if rows else []
+
+
+def _curve(curve: Curve) -> str:
+    return sparkline([point.score for point in curve.points]) + (" (failed)" if curve.error else "")
+
+
+def _fresh(known: _Known) -> list[str]:
+    result = known.result
+    if result is None:
+        return []
+    start, best = result["start"], result["best"]
+    rows = [
+        [str(seed), number(one), number(other), number(other - one)]
+        for seed, one, other in zip(best["seeds"], start["scores"], best["scores"], strict=True)
+    ]
+    header = ["seed", "start", f"trial {best['trial']}", "difference"]
+    return [
+        *markdown_table(header, rows),
+        "",
+        f"Mean difference: {_interval(result['difference'])}. Probability that trial {best['trial']} scores higher "
+        f"than the start: {_interval(result['probability'])}. None of these seeds had a part in choosing the trial.",
+    ]
+
+
+def _interval(estimate: Sequence[float | None]) -> str:
+    value, low, high = estimate
+    text = "unknown" if value is None else number(value)
+    return text if low is None or high is None else f"{text} (95 % interval {number(low)} to {number(high)})"
+
+
+def _top(known: _Known) -> list[str]:
+    rows = []
+    for trial in known.ranked[:_TOP]:
+        changed = changes(known.start, trial.section)
+        text = ", ".join(f"{name} {_value(changed, name)}" for name in changed) or "unchanged"
+        curve = _curve(trial.curves[0]) if trial.curves and trial.curves[0].points else ""
+        rows.append([str(trial.number), number(trial.score or 0.0), trial.proposed_by, curve, text])
+    if not rows:
+        return []
+    notes = [
+        f"- trial {trial.number}: {' '.join(str(known.attributes[trial.number]['note']).split())[:300]}"
+        for trial in known.ranked[:_TOP]
+        if known.attributes[trial.number].get("note")
+    ]
+    header = ["trial", "score", "proposed by", "first seed", "changes from the start"]
+    return [*markdown_table(header, rows), *(["", "Why they were proposed:", *notes] if notes else [])]
+
+
+def _importance(known: _Known) -> list[str]:
+    shares = importance_of(known.study)
+    if not shares:
+        return []
+    width, most = max(map(len, shares)), max(shares.values())
+    lines = [
+        f"{name:{width}}  {'█' * round(_BAR * share / most):{_BAR}}  {share:4.0%}" for name, share in shares.items()
+    ]
+    return [
+        "```text",
+        *(line.rstrip() for line in lines),
+        "```",
+        "Shares in what makes a trial one of the best (PED-ANOVA; pruned trials count as bad).",
+    ]
+
+
+def _budget(known: _Known) -> list[str]:
+    curves = [curve for trial in known.trials for curve in trial.curves]
+    every = [*curves, *known.fresh_curves]
+    steps = sum(curve.steps for curve in every)
+    counts = [
+        f"{len(known.of(state))} {state}"
+        for state in ("complete", "pruned", "failed", "running", "waiting")
+        if known.of(state)
+    ]
+    n_fresh = f", {len(known.fresh_curves)} of them for finalists and the comparison" if known.fresh_curves else ""
+    rows = [
+        ["trials", f"{len(known.trials)}: {', '.join(counts)}" if counts else "0"],
+        ["trainings", f"{len(every)}{n_fresh}"],
+        ["environment steps", number(steps)],
+        ["time of all trainings together", clock(sum(curve.seconds for curve in every))],
+    ]
+    times = [(trial.datetime_start, trial.datetime_complete) for trial in known.study.get_trials(deepcopy=False)]
+    started, ended = [start for start, _ in times if start], [end for _, end in times if end]
+    if started and ended:
+        rows.append(
+            ["from the first trial's start to the last one's end", clock((max(ended) - min(started)).total_seconds())]
+        )
+    planned = known.settings.get("timesteps", 0) * known.settings.get("seeds", 0)
+    saved = sum(max(planned - sum(curve.steps for curve in trial.curves), 0) for trial in known.of("pruned"))
+    if saved:
+        rows.append(
+            ["saved by pruning", f"{number(saved)} steps, {saved / (saved + steps):.0%} of what it would have taken"]
+        )
+    return markdown_table(["what", "how much"], rows)
+
+
+def _failures(known: _Known) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for trial in known.trials:
+        errors = [curve.error for curve in trial.curves if curve.error]
+        error = known.attributes[trial.number].get("error") or next(iter(errors), None)
+        if error is None and trial.state == "failed":
+            error = "unknown"
+        if error is not None:
+            reasons.setdefault(" ".join(str(error).split())[:300], []).append(str(trial.number))
+    lines = [f"- {reason} (trial{'s' * (len(of) > 1)} {', '.join(of)})" for reason, of in reasons.items()]
+    n_more = len(lines) - _MAX_FAILURES
+    return [*lines[:_MAX_FAILURES], *([f"- and {n_more} other reasons"] if n_more > 0 else [])]
+
+
+def _plots(known: _Known) -> list[str]:
+    assert known.folder is not None
+    missing, lines = missing_plots(known.study), []
+    for name in PLOTS:
+        if name in missing:
+            lines += [f"No plot of {name}: {missing[name]}.", ""]
+        elif (known.folder / f"{name}.png").is_file():
+            lines += [f"![{name}]({name}.png)", "", f"[{name}.html]({name}.html) is interactive.", ""]
+    return lines[:-1]
+
+
+def _searched(known: _Known) -> list[str]:
+    settings = known.settings
+    if not settings:
+        return []
+    shown = {
+        "each training": f"{number(settings['timesteps'])} timesteps",
+        "seeds of each trial": str(settings["seeds"]),
+        "score of a training": _OBJECTIVES.get(settings["objective"], settings["objective"]),
+        "score of a trial": f"quantile {settings['quantile']:g} over its seeds",
+        "evaluations": f"{settings['evaluations']} of {settings['episodes']} episodes each",
+        "threshold": "none" if settings.get("threshold") is None else number(settings["threshold"]),
+        "judged by": "time" if settings.get("clock") else "steps",
+        "seed of the study": str(settings["seed"]),
+    }
+    space = yaml.safe_dump(settings["space"], sort_keys=False, allow_unicode=True).rstrip().split("\n")
+    table = markdown_table(["setting", "value"], [list(row) for row in shown.items()])
+    return [*table, "", "The search space:", "```yaml", *space, "```"]
+
+
+def _commands(known: _Known) -> list[str]:
+    settings, folder = known.settings, known.folder
+    if not settings or folder is None:
+        return []
+    lines = []
+    tuned = (known.result or {}).get("written")
+    if tuned:
+        words = ["python", "-m", "rl_zoo3.train", "--algo", settings["algo"], "--env", settings["env"]]
+        lines += [
+            "Train with the best configuration:",
+            "```bash",
+            shlex.join([*words, "-conf", shown_path(Path(tuned))]),
+            "```",
+        ]
+    storage, is_default = _storage_of(known)
+    command = known.study.user_attrs.get("command")
+    if command is None:
+        words = ["sb3-ext", "tune", settings["env"], "--algo", settings["algo"], "--study", known.study.study_name]
+        words += ["-f", shown_path(folder.resolve().parent.parent)]
+        command = shlex.join([*words, *([] if is_default or storage is None else ["--storage", storage])])
+    n = len(known.trials)
+    lines += [f"Continue the study, with more than its {n} trials:", "```bash", f"{command} --trials {2 * n}", "```"]
+    if storage is not None:
+        look = shlex.join(["optuna-dashboard", storage])
+        lines += ["Look into it in a browser (`pip install sb3-ext[dashboard]`):", "```bash", look, "```"]
+    return lines
+
+
+def _storage_of(known: _Known) -> tuple[str | None, bool]:
+    """Path or URL of the storage, ``None`` if it is in memory; and whether it is the journal in the study's folder."""
+    assert known.folder is not None
+    storage = known.study._storage
+    backend = getattr(storage, "_backend", storage)
+    path = getattr(backend, "_file_path", None)  # a journal
+    if path is None:
+        return getattr(backend, "url", None), False
+    return shown_path(Path(path)), Path(path).resolve() == (known.folder / "study.log").resolve()
+
+
+_SECTIONS: tuple[tuple[str, Callable[[_Known], list[str]]], ...] = (
+    ("Best configuration", _best),
+    ("Comparison on fresh seeds", _fresh),
+    ("Seeds of the search", _seeds),
+    ("Best trials", _top),
+    ("Importance", _importance),
+    ("Plots", _plots),
+    ("Budget", _budget),
+    ("Failures", _failures),
+    ("What was searched", _searched),
+    ("Commands", _commands),
+)
