@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+import sqlite3
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,7 +65,7 @@ class Address(NamedTuple):
         """:param patience: seconds to wait for a locked SQLite file"""
         if self.kind == "sqlite":
             # Python's 5 s are too few for 16 processes that write one file
-            return {"connect_args": {"timeout": patience}}
+            return {"connect_args": {"timeout": patience, "factory": _WriteAheadConnection}}
         if "+psycopg" not in self.url:
             return {"pool_pre_ping": True}
         # Connections are idle for as long as a trial takes, so they are checked before use. A server that vanished is
@@ -76,6 +77,18 @@ class Address(NamedTuple):
             "pool_pre_ping": True,
             "connect_args": {**wait, "tcp_user_timeout": 30_000, "application_name": name[:63]},
         }
+
+
+class _WriteAheadConnection(sqlite3.Connection):
+    """
+    Readers don't wait for writers, and a commit does not wait for the disk. After a kill, nothing is missing; after a
+    power failure, the last seconds may be. Measured: 0.02 ms a commit instead of 20 ms.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.execute("PRAGMA journal_mode=WAL")
+        self.execute("PRAGMA synchronous=NORMAL")
 
 
 def keep_trying(engine: Engine, patience: float = _AWAY) -> None:

@@ -48,6 +48,10 @@ def _open_database(address: Address, patience: float) -> BaseStorage:
         ) from error
     if address.kind == "postgresql":
         keep_trying(storage.engine)
+    else:
+        with storage.engine.connect() as connection:
+            # So that a locked or read-only file is noticed now
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
     return storage
 
 

@@ -130,7 +130,7 @@ def test_a_broken_sqlite_file_is_refused_in_one_line(tmp_path: Path, content: by
     file = tmp_path / "study.db"
     url = f"sqlite:///{file}"
     if content is None:
-        study_in(url, tmp_path)
+        open_storage(url, tmp_path).engine.dispose()  # type: ignore[attr-defined]
         content = file.read_bytes()[: file.stat().st_size // 2]
     file.write_bytes(content)
     message = message_of(url, tmp_path)
