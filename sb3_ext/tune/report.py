@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
@@ -33,6 +34,7 @@ _TOP = 10
 _MAX_FAILURES = 10
 #: Characters of a bar of importance
 _BAR = 30
+_Section = Callable[["_Known"], list[str]]
 _OBJECTIVES = {
     "auc": "area under the curve of evaluations (their mean over the training)",
     "steps": "steps to the threshold (1: at once, 0: at the end, below 0: never)",
@@ -46,31 +48,24 @@ def write_report(study: optuna.Study, folder: str | os.PathLike[str]) -> Path:
 
     :return: path of the report
     """
-    known = _Known(study, Path(folder))
-    lines = [*_title(known), ""]
-    for title, write in _SECTIONS:
-        written = write(known)
-        lines += [f"## {title}", *written, ""] if written else []
     path = Path(folder) / REPORT_FILE
     with atomic_write(path) as unfinished:
-        unfinished.write_text(_clean(lines), encoding="utf-8")
+        unfinished.write_text(_make(_Known(study, Path(folder)), _SECTIONS), encoding="utf-8")
     return path
 
 
 def report_text(study: optuna.Study) -> str:
     """The report on one page, without files and commands: for a language model."""
-    known = _Known(study, None)
-    lines = [*_title(known), ""]
-    for title, write in (("Best configuration", _best), ("Seeds", _seeds), ("Best trials", _top)):
+    return _make(_Known(study, None), {title: _SECTIONS[title] for title in _SHORT})
+
+
+def _make(known: _Known, sections: Mapping[str, _Section]) -> str:
+    lines = _title(known)
+    for title, write in sections.items():
         written = write(known)
-        lines += [f"## {title}", *written, ""] if written else []
-    lines += ["## Importance", *(_importance(known) or ["Too few trials."]), "", "## Budget", *_budget(known)]
-    return _clean([*lines, "", *(["## Failures", *_failures(known)] if _failures(known) else [])])
-
-
-def _clean(lines: Sequence[str]) -> str:
+        lines += ["", f"## {title}", *written] if written else []
     # Names and notes may come from elsewhere
-    return printable(mask_passwords("\n".join(lines).rstrip() + "\n"))
+    return printable(mask_passwords("\n".join(lines) + "\n"))
 
 
 class _Known:
@@ -117,12 +112,10 @@ def _title(known: _Known) -> list[str]:
 def _verdict(result: Mapping[str, Any]) -> str:
     start, best = (_mean(result[name]["scores"]) for name in ("start", "best"))
     n, is_better = len(result["best"]["scores"]), "is better" if result["is_better"] else "is not clearly better"
-    text = (
+    written = f"It was written to `{result['written']}`." if result.get("written") else "No section was written."
+    return (
         f"**Trial {result['best']['trial']} {is_better} than the start.** On {n} fresh seed{'s' * (n != 1)}, the mean "
-    )
-    text += f"score is {best}, and {start} at the start."
-    return text + (
-        f" It was written to `{result['written']}`." if result.get("written") else " No section was written."
+        f"score is {best}, and {start} at the start. {written}"
     )
 
 
@@ -141,15 +134,19 @@ def _best(known: _Known) -> list[str]:
     names = [*changes(known.start, best.section), *(name for name in known.start if name not in best.section)]
     rows = [[f"`{name}`", _value(known.start, name), _value(best.section, name)] for name in names]
     table = markdown_table(["changed", "start", f"trial {best.number}"], rows) if rows else ["The start is the best."]
-    section = {known.settings.get("env", "env"): best.section}
-    text = yaml.safe_dump(section, sort_keys=False, allow_unicode=True).rstrip().split("\n")
-    return [*table, "", "```yaml", *text, "```"]
+    return [*table, "", *_yaml({known.settings.get("env", "env"): best.section})]
+
+
+def _yaml(content: Any) -> list[str]:
+    return _block(yaml.safe_dump(content, sort_keys=False, allow_unicode=True).rstrip(), "yaml")
+
+
+def _block(text: str, kind: str = "bash") -> list[str]:
+    return [f"```{kind}", text, "```"]
 
 
 def _value(section: Mapping[str, Any], name: str) -> str:
-    if name not in section:
-        return ""
-    value = section[name]
+    value = section.get(name, "")
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -161,8 +158,7 @@ def _seeds(known: _Known) -> list[str]:
         for seed, curve in enumerate(known.best.curves)
         if curve.points
     ]
-    header = ["seed", "best evaluation", "last evaluation", "evaluations"]
-    return [f"Trial {known.best.number} on the seeds of the search:", "", *markdown_table(header, rows)] if rows else []
+    return markdown_table(["seed", "best evaluation", "last evaluation", "evaluations"], rows) if rows else []
 
 
 def _curve(curve: Curve) -> str:
@@ -216,45 +212,27 @@ def _importance(known: _Known) -> list[str]:
     if not shares:
         return []
     width, most = max(map(len, shares)), max(shares.values())
-    lines = [
-        f"{name:{width}}  {'█' * round(_BAR * share / most):{_BAR}}  {share:4.0%}" for name, share in shares.items()
-    ]
-    return [
-        "```text",
-        *(line.rstrip() for line in lines),
-        "```",
-        "Shares in what makes a trial one of the best (PED-ANOVA; pruned trials count as bad).",
-    ]
+    lines = [f"{name:{width}} {share:4.0%} {'█' * round(_BAR * share / most)}" for name, share in shares.items()]
+    note = "Shares in what makes a trial one of the best (PED-ANOVA; pruned trials count as bad)."
+    return [*_block("\n".join(lines), "text"), note]
 
 
 def _budget(known: _Known) -> list[str]:
-    curves = [curve for trial in known.trials for curve in trial.curves]
-    every = [*curves, *known.fresh_curves]
-    steps = sum(curve.steps for curve in every)
-    counts = [
-        f"{len(known.of(state))} {state}"
-        for state in ("complete", "pruned", "failed", "running", "waiting")
-        if known.of(state)
-    ]
+    curves = [*(curve for trial in known.trials for curve in trial.curves), *known.fresh_curves]
+    steps = sum(curve.steps for curve in curves)
+    counts = ", ".join(f"{n} {state}" for state, n in Counter(trial.state for trial in known.trials).items())
     n_fresh = f", {len(known.fresh_curves)} of them for finalists and the comparison" if known.fresh_curves else ""
     rows = [
-        ["trials", f"{len(known.trials)}: {', '.join(counts)}" if counts else "0"],
-        ["trainings", f"{len(every)}{n_fresh}"],
+        ["trials", f"{len(known.trials)}: {counts}" if counts else "0"],
+        ["trainings", f"{len(curves)}{n_fresh}"],
         ["environment steps", number(steps)],
-        ["time of all trainings together", clock(sum(curve.seconds for curve in every))],
+        ["time of all trainings together", clock(sum(curve.seconds for curve in curves))],
     ]
-    times = [(trial.datetime_start, trial.datetime_complete) for trial in known.study.get_trials(deepcopy=False)]
-    started, ended = [start for start, _ in times if start], [end for _, end in times if end]
-    if started and ended:
-        rows.append(
-            ["from the first trial's start to the last one's end", clock((max(ended) - min(started)).total_seconds())]
-        )
     planned = known.settings.get("timesteps", 0) * known.settings.get("seeds", 0)
     saved = sum(max(planned - sum(curve.steps for curve in trial.curves), 0) for trial in known.of("pruned"))
     if saved:
-        rows.append(
-            ["saved by pruning", f"{number(saved)} steps, {saved / (saved + steps):.0%} of what it would have taken"]
-        )
+        share = saved / (saved + steps)
+        rows.append(["saved by pruning", f"{number(saved)} steps, {share:.0%} of what it would have taken"])
     return markdown_table(["what", "how much"], rows)
 
 
@@ -297,59 +275,39 @@ def _searched(known: _Known) -> list[str]:
         "judged by": "time" if settings.get("clock") else "steps",
         "seed of the study": str(settings["seed"]),
     }
-    space = yaml.safe_dump(settings["space"], sort_keys=False, allow_unicode=True).rstrip().split("\n")
     table = markdown_table(["setting", "value"], [list(row) for row in shown.items()])
-    return [*table, "", "The search space:", "```yaml", *space, "```"]
+    return [*table, "", "The search space:", *_yaml(settings["space"])]
 
 
 def _commands(known: _Known) -> list[str]:
-    settings, folder = known.settings, known.folder
-    if not settings or folder is None:
-        return []
-    lines = []
+    settings, attributes, lines = known.settings, known.study.user_attrs, []
     tuned = (known.result or {}).get("written")
     if tuned:
         words = ["python", "-m", "rl_zoo3.train", "--algo", settings["algo"], "--env", settings["env"]]
-        lines += [
-            "Train with the best configuration:",
-            "```bash",
-            shlex.join([*words, "-conf", shown_path(Path(tuned))]),
-            "```",
-        ]
-    storage, is_default = _storage_of(known)
-    command = known.study.user_attrs.get("command")
-    if command is None:
-        words = ["sb3-ext", "tune", settings["env"], "--algo", settings["algo"], "--study", known.study.study_name]
-        words += ["-f", shown_path(folder.resolve().parent.parent)]
-        command = shlex.join([*words, *([] if is_default or storage is None else ["--storage", storage])])
-    n = len(known.trials)
-    lines += [f"Continue the study, with more than its {n} trials:", "```bash", f"{command} --trials {2 * n}", "```"]
-    if storage is not None:
-        look = shlex.join(["optuna-dashboard", storage])
-        lines += ["Look into it in a browser (`pip install sb3-ext[dashboard]`):", "```bash", look, "```"]
+        command = shlex.join([*words, "-conf", shown_path(Path(tuned))])
+        lines += ["Train with the best configuration:", *_block(command)]
+    if "command" in attributes:
+        n = len(known.trials)
+        more = f"{attributes['command']} --trials {2 * n}"
+        lines += [f"Continue the study, with more than its {n} trials:", *_block(more)]
+    storage = getattr(known.study._storage, "_backend", known.study._storage)
+    address = getattr(storage, "url", None) or getattr(storage, "_file_path", None)  # of a database, of a journal
+    if address is not None:
+        look = shlex.join(["optuna-dashboard", address if "://" in address else shown_path(Path(address))])
+        lines += ["Look into it in a browser (`pip install sb3-ext[dashboard]`):", *_block(look)]
     return lines
 
 
-def _storage_of(known: _Known) -> tuple[str | None, bool]:
-    """Path or URL of the storage, ``None`` if it is in memory; and whether it is the journal in the study's folder."""
-    assert known.folder is not None
-    storage = known.study._storage
-    backend = getattr(storage, "_backend", storage)
-    path = getattr(backend, "_file_path", None)  # a journal
-    if path is None:
-        return getattr(backend, "url", None), False
-    return shown_path(Path(path)), Path(path).resolve() == (known.folder / "study.log").resolve()
-
-
-_SECTIONS: tuple[tuple[str, Callable[[_Known], list[str]]], ...] = (
-    ("Best configuration", _best),
-    ("Comparison on fresh seeds", _fresh),
-    ("Seeds of the search", _seeds),
-    ("Best trials", _top),
-    ("Importance", _importance),
-    ("Plots", _plots),
-    ("Budget", _budget),
-    ("Failures", _failures),
-    ("What was searched", _searched),
-    ("Commands", _commands),
-)
+_SECTIONS: dict[str, _Section] = {
+    "Best configuration": _best,
+    "Comparison on fresh seeds": _fresh,
+    "Seeds of the search": _seeds,
+    "Best trials": _top,
+    "Importance": _importance,
+    "Plots": _plots,
+    "Budget": _budget,
+    "Failures": _failures,
+    "What was searched": _searched,
+    "Commands": _commands,
+}
+_SHORT = ("Best configuration", "Seeds of the search", "Best trials", "Importance", "Budget", "Failures")

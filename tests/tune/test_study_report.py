@@ -38,7 +38,8 @@ def report(folder):
     """Of a study in which everything happened."""
     fresh = {f"fresh {name} 400": curve_to(make_curve(20, 10)) for name in ("start", "trial 7")}
     storage = JournalStorage(JournalFileBackend(str(folder / "study.log")))
-    study = make_study(30, storage=storage, result=RESULT, **fresh)
+    command = "sb3-ext tune CartPole-v1 -conf my.yml --storage postgresql://me:secret@host/db --trials 32"
+    study = make_study(30, storage=storage, result=RESULT, command=command, **fresh)
     add_trial(study, {"learning_rate": 0.1}, "failed", 3.0, error="ValueError: NaN in\nthe policy")
     add_trial(study, {"learning_rate": 0.001}, "complete", 350.0, "llm", note="Lower the\nrate: \x1b[31mit diverged.")
     draw_plots(study, folder)
@@ -85,7 +86,7 @@ def test_the_best_ten_trials_say_who_proposed_them_and_why(report):
 
 def test_importance_is_a_text_chart(report):
     lines = section_of(report, "Importance").splitlines()
-    assert re.fullmatch(r"learning_rate +█+ +\d\d%", lines[1])
+    assert re.fullmatch(r"learning_rate +\d\d% █+", lines[1])
 
 
 def test_the_budget_says_what_pruning_saved(report):
@@ -105,11 +106,10 @@ def test_the_plots_that_it_shows_exist(report, folder):
     assert len(links) == 6 and all((folder / link).is_file() for link in links)
 
 
-def test_the_commands_name_config_study_and_storage(report, folder):
+def test_the_commands_train_continue_and_look_into_it(report, folder):
     text = section_of(report, "Commands")
-    logs = folder.parent.parent
     assert "rl_zoo3.train --algo ppo_ext --env CartPole-v1 -conf hyperparams/ppo_ext.yml" in text
-    assert f"sb3-ext tune CartPole-v1 --algo ppo_ext --study bad-start -f {logs} --trials 64\n" in text
+    assert "-conf my.yml --storage postgresql://me:***@host/db --trials 32 --trials 64\n" in text
     assert f"optuna-dashboard {folder / 'study.log'}\n" in text
 
 
@@ -118,17 +118,10 @@ def test_the_settings_of_the_study_are_told(report):
     assert "50,000 timesteps" in text and "area under the curve" in text and "log: true" in text
 
 
-def test_a_database_is_named_in_the_commands(tmp_path):
+def test_a_database_can_be_looked_into(tmp_path):
     storage = RDBStorage(f"sqlite:///{tmp_path}/s.db")
     text = section_of(report_of(make_study(1, storage=storage), tmp_path), "Commands")
-    assert f"--storage sqlite:///{tmp_path}/s.db --trials 2" in text
     assert f"optuna-dashboard sqlite:///{tmp_path}/s.db" in text
-
-
-def test_the_command_of_the_study_is_repeated(tmp_path):
-    study = make_study(1, command="sb3-ext tune CartPole-v1 -conf my.yml --storage postgresql://me:secret@host/db")
-    text = report_of(study, tmp_path)
-    assert "-conf my.yml --storage postgresql://me:***@host/db --trials 2" in text and "secret" not in text
 
 
 def test_the_short_report_fits_on_a_page():
