@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from optuna.distributions import CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.visualization import plot_optimization_history, plot_parallel_coordinate, plot_param_importances
 
 from sb3_ext.runs.files import atomic_write, link_or_copy
 from sb3_ext.runs.report.charts import number
@@ -37,7 +38,6 @@ _ENOUGH = 5
 _MAX_LINES, _MAX_AXES = 300, 10
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31")
 _GREY = "#7d858e"
-_UNUSED = "not used"
 
 
 def draw_plots(study: optuna.Study, folder: Path) -> list[Path]:
@@ -52,7 +52,7 @@ def draw_plots(study: optuna.Study, folder: Path) -> list[Path]:
                     path.unlink(missing_ok=True)
                 continue
             with atomic_write(files[0]) as unfinished:
-                _DRAWINGS[name](study).savefig(unfinished, format="png", dpi=110)
+                _PNG[name](study).savefig(unfinished, format="png", dpi=110)
             _write_html(_HTML[name](study), name, files[1])
             written += files
     return written
@@ -195,42 +195,41 @@ class _Scale(NamedTuple):
 
 
 def _scale_of(name: str, trials: Sequence[FrozenTrial]) -> _Scale:
-    found = [trial for trial in trials if name in trial.params]
-    dist = found[-1].distributions[name]
-    # Room at the bottom for trials without it
-    base = 0.0 if len(found) == len(trials) else 0.12
-    unused = [] if base == 0 else [(0.0, _UNUSED)]
-    if isinstance(dist, CategoricalDistribution):
-        choices = sorted(
-            {trial.params[name] for trial in found}, key=lambda value: (isinstance(value, str), str(value))
-        )
-        if all(isinstance(value, int | float) for value in choices):
-            choices.sort()
-        place = {str(choice): base + (1 - base) * (i + 0.5) / len(choices) for i, choice in enumerate(choices)}
-        heights = [place[str(trial.params[name])] if name in trial.params else 0.0 for trial in trials]
-        return _Scale(heights, [*unused, *((height, label[:14]) for label, height in place.items())])
+    values = [trial.params[name] for trial in trials if name in trial.params]
+    dist = next(trial.distributions[name] for trial in reversed(trials) if name in trial.params)
     is_log = getattr(dist, "log", False)
-    forward: Callable[[float], float] = math.log if is_log else float
-    values = [forward(trial.params[name]) for trial in found]
-    low, high = min(values), max(values)
-    shares: tuple[float, ...] = (0.0, 0.5, 1.0)
-    if low == high:
-        low, high, shares = low - 0.5, high + 0.5, (0.5,)
-    heights = [
-        base + (1 - base) * (forward(trial.params[name]) - low) / (high - low) if name in trial.params else 0.0
-        for trial in trials
-    ]
-    ticks = []
-    for share in shares:
-        value = low + share * (high - low)
-        shown = math.exp(value) if is_log else value
-        ticks.append((base + (1 - base) * share, f"{shown:.3g}" if abs(shown) < 100 else number(round(shown))))
-    return _Scale(heights, [*unused, *ticks])
+    forward: Callable[[Any], float] = math.log if is_log else float
+    if isinstance(dist, CategoricalDistribution):
+        is_numeric = all(isinstance(value, int | float) for value in values)
+        order = {value: index for index, value in enumerate(sorted(set(values), key=None if is_numeric else str))}
+        forward = order.__getitem__
+        low, high, marks = -0.5, len(order) - 0.5, [(float(at), str(value)[:14]) for value, at in order.items()]
+    else:
+        low, high = min(map(forward, values)), max(map(forward, values))
+        places = [low, (low + high) / 2, high] if high > low else [low]
+        low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+        marks = [(place, _rounded(math.exp(place) if is_log else place)) for place in places]
+    # Room at the bottom for trials without the parameter
+    base = 0.0 if len(values) == len(trials) else 0.12
+
+    def height(at: float) -> float:
+        return base + (1 - base) * (at - low) / (high - low)
+
+    heights = [height(forward(trial.params[name])) if name in trial.params else 0.0 for trial in trials]
+    return _Scale(heights, [*([(0.0, "not used")] if base else []), *((height(at), text) for at, text in marks)])
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 100 else number(round(value))
+
+
+def _shown(study: optuna.Study) -> list[FrozenTrial]:
+    """The best ones come last, above the others."""
+    return sorted(_complete(study), key=_value)[-_MAX_LINES:]
 
 
 def _parallel(study: optuna.Study) -> Figure:
-    # The best ones come last, above the others
-    trials = sorted(_complete(study), key=_value)[-_MAX_LINES:]
+    trials = _shown(study)
     names = _axes_of(study, trials)
     figure = make_figure(max(5.0, 1.6 + 1.15 * len(names)), 4.6)
     axes = figure.add_subplot()
@@ -281,16 +280,6 @@ def _score_name(study: optuna.Study) -> str:
     return names.get(study.user_attrs.get("settings", {}).get("objective"), "score")
 
 
-def _html_importance(study: optuna.Study) -> Any:
-    known = _with_pruned(study)
-    return optuna.visualization.plot_param_importances(known, evaluator=_evaluator(known))
-
-
-def _html_parallel(study: optuna.Study) -> Any:
-    trials = sorted(_complete(study), key=_value)[-_MAX_LINES:]
-    return optuna.visualization.plot_parallel_coordinate(_copy(trials), target_name="score")
-
-
 def _write_html(figure: Any, name: str, path: Path) -> None:
     import plotly
 
@@ -301,13 +290,13 @@ def _write_html(figure: Any, name: str, path: Path) -> None:
         unfinished.write_text(html, encoding="utf-8")
 
 
-_DRAWINGS: dict[str, Callable[[optuna.Study], Figure]] = {
+_HTML: dict[str, Callable[[optuna.Study], Any]] = {
+    "history": lambda study: plot_optimization_history(study, target_name="score"),
+    "importance": lambda study: plot_param_importances((known := _with_pruned(study)), evaluator=_evaluator(known)),
+    "parallel": lambda study: plot_parallel_coordinate(_copy(_shown(study)), target_name="score"),
+}
+_PNG: dict[str, Callable[[optuna.Study], Figure]] = {
     "history": _history,
     "importance": _importance,
     "parallel": _parallel,
-}
-_HTML: dict[str, Callable[[optuna.Study], Any]] = {
-    "history": lambda study: optuna.visualization.plot_optimization_history(study, target_name="score"),
-    "importance": _html_importance,
-    "parallel": _html_parallel,
 }
