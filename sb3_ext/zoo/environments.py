@@ -27,9 +27,14 @@ class EnvironmentMaker(ExperimentManager):
     _chooser: VecEnvChooser
     _env_config: dict[str, Any]
 
+    @property
+    def _is_trial(self) -> bool:
+        """Whether trainings run side by side, in a search for hyperparameters, and keep no files."""
+        return self.optimize_hyperparameters
+
     def create_envs(self, n_envs: int, eval_env: bool = False, no_log: bool = False) -> VecEnv:
         # A search has no run folder for Monitor's files, see create_log_folder()
-        no_log = no_log or (self._is_ours and self.optimize_hyperparameters)
+        no_log = no_log or (self._is_ours and self._is_trial)
         if not self._uses_options:
             return super().create_envs(n_envs, eval_env, no_log)
         given = self.vec_env_class, self.frame_stack, self.env_wrapper

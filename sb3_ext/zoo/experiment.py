@@ -156,7 +156,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             raise UsageError(f"-i {self.trained_agent}: its normalisation statistics are missing: {expected}.")
 
     def create_log_folder(self) -> None:
-        if self._is_ours and self.optimize_hyperparameters:
+        if self._is_ours and self._is_trial:
             # A search keeps no agent, and `enjoy` would take an empty run folder for the latest run. A study's database
             # needs the folder above
             os.makedirs(self.log_path, exist_ok=True)
@@ -201,9 +201,9 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         if issubclass(ALGOS[self.algo], MaskablePPO):
             # Without masks, evaluation would play impossible actions
             self.callbacks = [masked(callback) for callback in self.callbacks]
-        if self._uses_options and not self.optimize_hyperparameters:
+        if self._uses_options and not self._is_trial:
             self.callbacks = build_callbacks(self.callbacks, self._options, self.verbose)
-        if self._is_ours:
+        if self._is_ours and not self._is_trial:
             self.callbacks.append(WarnObservationScale())
 
     def learn(self, model: BaseAlgorithm) -> None:
@@ -304,13 +304,13 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         requested = self._options.vec_env
         curriculum = self._options.curriculum
         native = self._options.native and requested == "auto" and curriculum is None and not self._options.members
-        if requested == "auto" and self.optimize_hyperparameters:
+        if requested == "auto" and self._is_trial:
             requested = "dummy"  # trials run side by side and need no processes of their own
         self._chooser = VecEnvChooser(native, requested, self.verbose)
         ours: list[Any] = []
         if curriculum is not None:
-            ours.append(curriculum.callback_entry(0 if self.optimize_hyperparameters else self.verbose))
-        if self._uses_options and self.optimize_hyperparameters:
+            ours.append(curriculum.callback_entry(0 if self._is_trial else self.verbose))
+        if self._uses_options and self._is_trial:
             # Trials only get the callbacks of a section
             ours.append("sb3_ext.callbacks.TrainingProgress")
         if ours:

@@ -34,17 +34,17 @@ class HyperparameterReader(ExperimentManager):
     _trial_keys: tuple[str, ...] = ()
 
     def read_hyperparameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        resumed, typed = requested_section(self.custom_hyperparams), tuple(self.custom_hyperparams or {})
-        if resumed is None and not self._is_ours:
+        whole, typed = self._whole_section(), tuple(self.custom_hyperparams or {})
+        if whole is None and not self._is_ours:
             hyperparams, saved_hyperparams = map(fold_ext, super().read_hyperparameters())
             if "ext" in hyperparams:
                 self._check(hyperparams, self._find_section(), typed)
             return hyperparams, saved_hyperparams
         self._section = self._find_section()
-        if resumed is None:
+        if whole is None:
             hyperparams, saved_hyperparams = self._read_section(self._section)
         else:
-            hyperparams, saved_hyperparams = dict(resumed), resumed
+            hyperparams, saved_hyperparams = dict(whole), whole
         if self.n_timesteps > 0:
             hyperparams.setdefault("n_timesteps", self.n_timesteps)
         self._check(hyperparams, self._section, typed)
@@ -55,6 +55,10 @@ class HyperparameterReader(ExperimentManager):
         """The hyperparameters, and where they come from."""
         hyperparams, _ = self.read_hyperparameters()
         return hyperparams, self._section or self._find_section()
+
+    def _whole_section(self) -> dict[str, Any] | None:
+        """All hyperparameters of the training, if they don't come from a file."""
+        return requested_section(self.custom_hyperparams)
 
     def _find_section(self) -> Section:
         return training_section(self.config, self.algo, self.env_name.gym_id, self._is_atari, self.custom_hyperparams)

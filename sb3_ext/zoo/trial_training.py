@@ -1,10 +1,24 @@
 """A training without a run folder, for studies: its curve of evaluations is all that stays of it."""
 
-from collections.abc import Callable
+import contextlib
+import gc
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple
 
+from sb3_ext.common.names import check_choice, nearest
+from sb3_ext.common.usage_error import UsageError
+
 __all__ = ["Curve", "Point", "TrialTraining", "train_trial"]
+
+#: Characters of an error that are kept
+_MAX_ERROR = 300
+#: Warnings that were shown: thousands of trainings would repeat them
+_shown: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -19,6 +33,7 @@ class TrialTraining:
     :param threads: of torch
     :param gym_packages: modules to import first
     :param max_seconds: end the training after this time, counted without evaluations
+    :param log_folder: where the run is that ``init_from`` names
     """
 
     algo: str
@@ -31,6 +46,7 @@ class TrialTraining:
     threads: int = 1
     gym_packages: tuple[str, ...] = ()
     max_seconds: float | None = None
+    log_folder: str = "logs"
 
 
 class Point(NamedTuple):
@@ -64,9 +80,73 @@ class Curve(NamedTuple):
 
 def train_trial(training: TrialTraining, on_point: Callable[[Point], bool]) -> Curve:
     """
-    Train in this process, with the same parameters at the end as ``rl_zoo3.train`` with this section and seed.
+    Train in this process, with the same parameters at the end as ``rl_zoo3.train`` with this section and seed. Where
+    RL Zoo evaluates with sampled actions (Atari, MiniGrid), that is ``rl_zoo3.train --eval-freq -1``.
 
     :param on_point: called after each evaluation; whether to go on
     :raises UsageError: when the section can't be trained at all
     """
-    raise NotImplementedError
+    start, error = time.perf_counter(), None
+    with _quietly(training.threads):
+        _check(training)
+        from sb3_ext.zoo.trial_manager import TrialManager
+
+        manager, model = TrialManager(training, on_point), None
+        try:
+            model, _ = manager.setup_experiment()
+            manager.learn(model)
+        except UsageError:
+            raise
+        # NaN, a replay buffer that does not fit into memory, a bug in the environment: the study goes on
+        except Exception as failure:
+            error = f"{type(failure).__name__}: {failure}".partition("\n")[0][:_MAX_ERROR]
+        finally:
+            manager.close()
+        evaluation = getattr(manager, "evaluation", None)
+        points, is_stopped = ((), False) if evaluation is None else (tuple(evaluation.points), evaluation.is_stopped)
+        steps = 0 if model is None else model.num_timesteps
+    # Model, environments and callbacks know each other. A replay buffer must not stay until Python looks for cycles
+    del manager, model, evaluation
+    gc.collect()
+    return Curve(points, steps, time.perf_counter() - start, is_stopped, error)
+
+
+def _check(training: TrialTraining) -> None:
+    """:raises UsageError: when the algorithm or the environment is unknown"""
+    import gymnasium as gym
+    import rl_zoo3.train  # noqa: F401  registers environments; the import hook registers us
+    from rl_zoo3.utils import ALGOS
+    from stable_baselines3.common.utils import set_random_seed
+
+    for package in training.gym_packages:
+        try:
+            import_module(package)
+        except ImportError as error:
+            raise UsageError(f"--gym-packages {package}: {error}") from error
+    if training.env_id not in gym.registry:
+        raise UsageError(f"There is no environment {training.env_id!r}: {nearest(training.env_id, list(gym.registry))}")
+    try:
+        check_choice("--algo", training.algo, ALGOS)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    set_random_seed(training.seed)
+
+
+@contextlib.contextmanager
+def _quietly(threads: int) -> Iterator[None]:
+    """Without output, and with each warning once."""
+    import torch as th
+
+    def show_once(message: Warning | str, *details: Any, **more: Any) -> None:
+        if str(message) not in _shown:
+            _shown.add(str(message))
+            show(message, *details, **more)
+
+    threads_before = th.get_num_threads()
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), warnings.catch_warnings():
+        show, warnings.showwarning = warnings.showwarning, show_once
+        th.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            th.set_num_threads(threads_before)

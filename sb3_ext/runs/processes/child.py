@@ -25,12 +25,12 @@ import gymnasium as gym
 
 from sb3_ext.common.process_start import starting_process
 
-__all__ = ["ChildProcess", "Outcome", "serve"]
+__all__ = ["ChildProcess", "Outcome", "end_cleanly", "look_after_parent", "serve", "start_python"]
 
 #: The working directory is on its path only if it is on ours
 _PROGRAM = (
     "import os, sys; parent = os.getppid(); sys.path[:] = filter(None, sys.path); "
-    "from sb3_ext.runs.processes.child import serve; serve({}, parent)"
+    "from {module} import serve; serve({connection}, parent)"
 )
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
 #: Seconds it has to clean up
@@ -67,7 +67,7 @@ class ChildProcess:
         with starting_process():
             self._connection, theirs = Pipe()
             with theirs:
-                self._process = _start(theirs.fileno(), self._stderr)
+                self._process = start_python(__name__, theirs.fileno(), self._stderr)
         self.pid = self._process.pid
         #: Ends it, whatever it is doing; also at exit
         self.close = weakref.finalize(owner, _close, os.getpid(), self._process, self._stderr)
@@ -117,14 +117,18 @@ def _registered_specs() -> list[bytes]:
     return specs
 
 
-def _start(connection: int, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+def start_python(module: str, connection: int, stderr: IO[bytes] | int) -> subprocess.Popen[bytes]:
+    """
+    Start an interpreter that calls the module's ``serve``, with the file descriptor ``connection`` and the id of this
+    process. Ctrl-C does not reach it.
+    """
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     # Ctrl-C in a terminal reaches all processes; this one leaves it to the training. The mask is inherited, so the
     # process is never without it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-c", _PROGRAM.format(connection)],
+            [sys.executable, "-X", "faulthandler", "-c", _PROGRAM.format(module=module, connection=connection)],
             # Environments that draw with SDL need no screen
             env={"SDL_VIDEODRIVER": "dummy", **os.environ, **_ONE_THREAD, "PYTHONPATH": path},
             pass_fds=[connection],
@@ -153,7 +157,7 @@ def serve(connection: int, parent: int) -> None:
     os.set_inheritable(connection, False)
     # Only now: on a busy machine, starting with low priority takes minutes
     os.setpriority(os.PRIO_PROCESS, 0, 19)
-    threading.Thread(target=_look_after_parent, args=(parent, connection), daemon=True).start()
+    threading.Thread(target=look_after_parent, args=(parent, connection), daemon=True).start()
     pipe = Connection(connection)
     with suppress(EOFError, OSError):  # the parent is gone
         while True:
@@ -167,19 +171,20 @@ def _answer(specs: list[bytes], job: bytes) -> bytes:
             with suppress(Exception):
                 spec = pickle.loads(packed)
                 gym.registry.setdefault(spec.id, spec)
-        signal.signal(signal.SIGTERM, _exit)  # from now on there may be something to close
+        signal.signal(signal.SIGTERM, end_cleanly)  # from now on there may be something to close
         return cloudpickle.dumps((function(*args),))
     # Every error of a job is its outcome
     except Exception as error:
         return pickle.dumps((None, f"{type(error).__name__}: {error}", traceback.format_exc()))
 
 
-def _exit(*_: object) -> None:
+def end_cleanly(*_: object) -> None:
+    """For SIGTERM: close what is open."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(1)
 
 
-def _look_after_parent(parent: int, connection: int) -> None:
+def look_after_parent(parent: int, connection: int) -> None:
     """End when the parent is gone, even in the middle of a job."""
     poller = select.poll()
     poller.register(connection, 0)  # reports that the other end is closed; a fork of the parent may keep it open
