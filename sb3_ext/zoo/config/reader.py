@@ -68,8 +68,11 @@ def raise_problems(problems: Iterable[Problem]) -> None:
         raise UsageError("\n".join(lines))
 
 
-def read_config(path: str | Path) -> ConfigFile:
-    """:raises ConfigError: when the file can't be read, or is not a mapping of environments to hyperparameters"""
+def read_config(path: str | Path, content: str = "environment ids to hyperparameters") -> ConfigFile:
+    """
+    :param content: what the file maps to what
+    :raises ConfigError: when the file can't be read, or is not a mapping
+    """
     loader = None
     try:
         loader = yaml.SafeLoader(Path(path).read_text(encoding="utf-8"))
@@ -91,7 +94,7 @@ def read_config(path: str | Path) -> ConfigFile:
             loader.dispose()
     if not isinstance(sections, dict):
         found = "is empty" if sections is None else f"contains a {type(sections).__name__}"
-        raise ConfigError(str(path), f"{found}: expected a mapping of environment ids to hyperparameters.")
+        raise ConfigError(str(path), f"{found}: expected a mapping of {content}.")
     lines: dict[tuple[str, ...], int] = {}
     _find_lines(root, (), lines)
     return ConfigFile(str(path), sections, problems, lines)

@@ -1,0 +1,198 @@
+"""Search spaces: which values of a section a study tries, read from YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+from rl_zoo3.utils import ALGOS
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+from sb3_ext.common.arguments import to_integer
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.tune.dimension import CantExpress, Dimension, fulfils
+from sb3_ext.tune.section_paths import MISSING, NoSuchPath, default_of, read_value, remove_value, write_value
+from sb3_ext.tune.space_file import default_space, parse_dimension, read_space
+from sb3_ext.zoo.config.check import check_section
+from sb3_ext.zoo.config.schema import section_parameters
+
+__all__ = ["CantExpress", "SearchSpace"]
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """
+    :param dimensions: the keys that are searched, a condition's key before those that depend on it
+    :param fixed: values of keys that are not searched, and ``auto`` (see :mod:`sb3_ext.tune.auto`)
+    :param places: file and line by key, for messages
+    """
+
+    algo: str
+    env_id: str
+    dimensions: tuple[Dimension, ...]
+    fixed: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def read(cls, path: Path | None, algo: str, env_id: str) -> SearchSpace:
+        """
+        :param path: ``None`` for the algorithm's default space
+        :raises UsageError: with file, line and key
+        """
+        return cls(algo, env_id, *read_space(path or default_space(algo), algo))
+
+    def start(self, section: Mapping[str, Any]) -> dict[str, Any]:
+        """The section with the fixed values: the one that :meth:`apply` changes."""
+        new = dict(section)
+        for key, value in self.fixed.items():
+            new = write_value(new, key, value)
+        return new
+
+    def suggest(self, trial: optuna.Trial) -> None:
+        """Ask for all parameters, those of conditional keys only if they count."""
+        values: dict[str, Any] = {}
+        for dimension in self.dimensions:
+            if dimension.is_active(values):
+                values[dimension.key] = dimension.suggest(trial)
+
+    def params_of(self, section: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Optuna's parameters for the values of a section; a missing key has its default.
+
+        :raises CantExpress: when one is not in the space
+        """
+        params: dict[str, Any] = {}
+        for dimension, value in self._values(section):
+            if value is MISSING:
+                raise CantExpress(f"{dimension.key}: the section does not set it, and it has no default.")
+            params |= dimension.encode(value)
+        return params
+
+    def _values(self, section: Mapping[str, Any]) -> list[tuple[Dimension, Any]]:
+        """The active dimensions and their values."""
+        values: dict[str, Any] = {}
+        active = []
+        for dimension in self.dimensions:
+            if dimension.is_active(values):
+                value = self._value(section, dimension.key)
+                values[dimension.key] = value
+                active.append((dimension, value))
+        return active
+
+    def _value(self, section: Mapping[str, Any], key: str) -> Any:
+        value = read_value(section, key)
+        return default_of(section, key, self.algo, self.env_id) if value is MISSING else value
+
+    def apply(self, section: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        The section with the values of a trial. What has this value already stays as it is written, so a section's own
+        parameters give the same section. A batch is not larger than a rollout, and PPO's divides it.
+        """
+        before = {dimension.key: value for dimension, value in self._values(section)}
+        values: dict[str, Any] = {}
+        new = dict(section)
+        for dimension in self.dimensions:
+            key = dimension.key
+            if dimension.is_active(values):
+                values[key] = dimension.decode(params)
+                if key not in before or not _is_equal(dimension, before[key], values[key]):
+                    new = write_value(new, key, values[key])
+            elif key in before:
+                new = remove_value(new, key)
+        return _fitted(new, section, self.algo)
+
+    def including(self, section: Mapping[str, Any]) -> tuple[SearchSpace, list[str]]:
+        """
+        Widened so that the section's values are inside.
+
+        :return: and what was widened
+        :raises UsageError: when values of the space are wrong for this section
+        """
+        values: dict[str, Any] = {}
+        dimensions, changes = [], []
+        self.check(section)
+        for dimension in self.dimensions:
+            new = dimension
+            if dimension.is_active(values):
+                value = values[dimension.key] = self._value(section, dimension.key)
+                new = dimension if value is MISSING else dimension.widened(value)
+            if new != dimension:
+                changes.append(f"{dimension.key}: {new.allowed}, so that it contains {values[dimension.key]!r}")
+            dimensions.append(new)
+        return replace(self, dimensions=tuple(dimensions)), changes
+
+    def check(self, section: Mapping[str, Any]) -> None:
+        """
+        Try the ends of all ranges and all choices in a section.
+
+        :raises UsageError: with the first mistake, its file and line
+        """
+        base = self.start(section)
+        known = {problem.text for problem in check_section(_without_auto(base), self.algo, self.env_id, str, True)}
+        for dimension in self.dimensions:
+            place = self.places.get(dimension.key, "the search space")
+            for value in dimension.corners():
+                tried = base
+                try:
+                    for key, allowed in dimension.when.items():
+                        tried = write_value(tried, key, self._example(key, allowed))
+                    tried = write_value(tried, dimension.key, value)
+                    read_value(tried, dimension.key)
+                except NoSuchPath as error:
+                    raise UsageError(f"{place}: {error}") from None
+                found = check_section(_without_auto(tried), self.algo, self.env_id, str, True)
+                new = [p.text for p in found if not p.is_warning and p.text not in known]
+                if new:
+                    raise UsageError(f"{place}: {new[0]}")
+
+    def _example(self, key: str, allowed: list[Any]) -> Any:
+        """A value that fulfils a condition."""
+        of_key = next(dimension for dimension in self.dimensions if dimension.key == key)
+        return next((value for value in of_key.corners() if fulfils(value, allowed)), allowed[0])
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        keys = {dimension.key: dimension.as_dict() for dimension in self.dimensions}
+        return {"algo": self.algo, "env_id": self.env_id, "keys": keys, "fixed": self.fixed}
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> SearchSpace:
+        dimensions = tuple(parse_dimension(key, spec, raw["algo"]) for key, spec in raw["keys"].items())
+        return cls(raw["algo"], raw["env_id"], dimensions, raw["fixed"])
+
+    def describe(self) -> str:
+        """One line for each key, in terms of the section."""
+        lines = [f"{dimension.key}: {dimension.allowed}" for dimension in self.dimensions]
+        return "\n".join([*lines, *(f"{key}: always {value!r}" for key, value in self.fixed.items())])
+
+
+def _is_equal(dimension: Dimension, one: Any, other: Any) -> bool:
+    try:
+        return one is not MISSING and dimension.encode(one) == dimension.encode(other)
+    except CantExpress:
+        return False
+
+
+def _without_auto(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers in the place of ``auto``, for checks before it is known."""
+    return {key: 2 if value == "auto" and key in ("n_envs", "n_steps") else value for key, value in section.items()}
+
+
+def _fitted(new: dict[str, Any], old: Mapping[str, Any], algo: str) -> dict[str, Any]:
+    """What follows from other values: RL Zoo wants the type of a noise, and SB3 a batch that divides the rollout."""
+    if "noise_std" in new:
+        new.setdefault("noise_type", "normal")
+    parameters = section_parameters(ALGOS[algo])
+    keys = ("n_envs", "n_steps", "batch_size")
+    has_batches = issubclass(ALGOS[algo], OnPolicyAlgorithm) and {"n_steps", "batch_size"} <= set(parameters)
+    if not has_batches or all(new.get(key) == old.get(key) for key in keys):
+        return new
+    n_envs, n_steps, batch_size = (new.get(key, parameters[key].default if key != "n_envs" else 1) for key in keys)
+    if batch_size is None:
+        return new
+    rollout, wanted = to_integer(n_envs) * to_integer(n_steps), to_integer(batch_size)
+    fitting = max((size for size in range(1, min(wanted, rollout) + 1) if rollout % size == 0), default=wanted)
+    return new if fitting == wanted else {**new, "batch_size": fitting}
