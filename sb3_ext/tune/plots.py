@@ -44,6 +44,7 @@ def draw_plots(study: optuna.Study, folder: Path) -> list[Path]:
     """Plots with nothing to show are left out, see :func:`missing_plots`, and old ones are removed."""
     missing = missing_plots(study)
     written: list[Path] = []
+    failed: dict[str, str] = {}
     with _quiet():
         for name in PLOTS:
             files = [folder / f"{name}.png", folder / f"{name}.html"]
@@ -51,10 +52,16 @@ def draw_plots(study: optuna.Study, folder: Path) -> list[Path]:
                 for path in files:
                     path.unlink(missing_ok=True)
                 continue
-            with atomic_write(files[0]) as unfinished:
-                _PNG[name](study).savefig(unfinished, format="png", dpi=110)
-            _write_html(_HTML[name](study), name, files[1])
-            written += files
+            try:
+                with atomic_write(files[0]) as unfinished:
+                    _PNG[name](study).savefig(unfinished, format="png", dpi=110)
+                _write_html(_HTML[name](study), name, files[1])
+                written += files
+            # A study without a plot is better than none, whatever is wrong with a library or a file
+            except Exception as error:
+                failed[name] = f"{type(error).__name__}: {error}"
+    for name, reason in failed.items():
+        warnings.warn(f"The plot of {name} could not be drawn ({reason}).", stacklevel=2)
     return written
 
 

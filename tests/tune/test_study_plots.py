@@ -113,3 +113,10 @@ def test_a_parameter_that_only_pruned_trials_have_gets_no_axis(tmp_path):
         add_trial(study, {"gamma": 0.9 + 0.01 * index, "n_epochs": index + 1})
         add_trial(study, {"gamma": 0.9 + 0.01 * index, "target_kl": 0.01}, "pruned")
     assert len(draw_plots(study, tmp_path)) == 6
+
+
+def test_a_plot_that_can_not_be_written_is_a_warning(tmp_path):
+    (tmp_path / "history.png").mkdir()
+    with pytest.warns(UserWarning, match="The plot of history could not be drawn"):
+        written = draw_plots(make_study(1), tmp_path)
+    assert {path.name for path in written} == files_of("parallel")
