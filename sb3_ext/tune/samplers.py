@@ -6,7 +6,7 @@ import json
 import logging
 import warnings
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count, takewhile
 from typing import Any
 
@@ -20,11 +20,12 @@ from optuna.trial import FrozenTrial, TrialState
 from sb3_ext.common.names import suggestion
 from sb3_ext.common.usage_error import UsageError
 
-__all__ = ["LLM", "SAMPLERS", "ProposedSampler", "make_sampler", "sampler_for", "sampler_names"]
+__all__ = ["LLM", "SAMPLERS", "make_sampler", "sampler_for", "sampler_names", "turn_of"]
 
 #: A language model proposes: see :mod:`sb3_ext.tune.llm`
 LLM = "llm"
 SAMPLERS = ("tpe", "cmaes", "gp", "qmc", "random", LLM)
+_FALLBACK = "tpe"
 
 Space = dict[str, BaseDistribution]
 
@@ -42,27 +43,33 @@ def sampler_names(value: str) -> tuple[str, ...]:
     return names
 
 
+def turn_of(names: Sequence[str], number: int) -> str:
+    """:return: name of the sampler that proposes the trial with this number"""
+    return names[number % len(names)]
+
+
 def sampler_for(study: Study, names: Sequence[str], seed: int, *, n_startup: int) -> tuple[str, BaseSampler]:
     """
-    The name and the sampler for the trial that ``study.ask()`` returns next. Call it inside the study's lock.
+    The name and the sampler for the trial that ``study.ask()`` returns next. Call it inside the study's lock. If it is
+    a language model's turn and nothing of it was enqueued, TPE takes its place.
 
     A trial that has all its parameters, because it was enqueued or given back, must not be sampled again: the
     sampler's notes on it would no longer fit its parameters.
     """
     trials = study.get_trials(deepcopy=False)
     waiting = next((trial for trial in trials if trial.state == TrialState.WAITING), None)
-    if waiting is None:
-        number, name, has_parameters = len(trials), names[len(trials) % len(names)], False
-    else:
-        number = waiting.number
-        name = waiting.user_attrs.get("proposed_by", names[number % len(names)])
+    number = len(trials) if waiting is None else waiting.number
+    name = _FALLBACK if turn_of(names, number) == LLM else turn_of(names, number)
+    has_parameters = False
+    if waiting is not None:
+        name = waiting.user_attrs.get("proposed_by", name)
         has_parameters = "section" in waiting.user_attrs or "fixed_params" in waiting.system_attrs
     return name, make_sampler("random" if has_parameters else name, seed, number, n_startup=n_startup)
 
 
 def make_sampler(name: str, seed: int, number: int, *, n_startup: int) -> BaseSampler:
     """
-    :param name: one of :data:`SAMPLERS`; a language model that fails is replaced by TPE
+    :param name: one of :data:`SAMPLERS`, except that of a language model
     :param seed: of the study
     :param number: of the trial to sample for
     :param n_startup: random trials before ``tpe``, ``cmaes`` and ``gp`` start to learn
@@ -71,31 +78,8 @@ def make_sampler(name: str, seed: int, number: int, *, n_startup: int) -> BaseSa
         return _ReplayableSampler(lambda entropy: RandomSampler(seed=entropy), seed, number)
     if name == "qmc":
         return _ReplayableSampler(lambda entropy: _SobolSampler(_seed_from(seed), number, entropy), seed, number)
-    make = {"cmaes": _make_cmaes, "gp": _make_gp}.get(name, _make_tpe)
+    make = {"tpe": _make_tpe, "cmaes": _make_cmaes, "gp": _make_gp}[name]
     return _ReplayableSampler(lambda entropy: make(entropy, n_startup), seed, number)
-
-
-class ProposedSampler(BaseSampler):
-    """
-    Gives a trial the proposed parameters.
-
-    :param other: for parameters that were not proposed
-    """
-
-    def __init__(self, params: Mapping[str, Any], other: BaseSampler):
-        self._params = params
-        self._other = other
-
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> Space:
-        return {}
-
-    def sample_relative(self, study: Study, trial: FrozenTrial, search_space: Space) -> dict[str, Any]:
-        return {}
-
-    def sample_independent(self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: Any) -> Any:
-        if param_name in self._params:
-            return self._params[param_name]
-        return self._other.sample_independent(study, trial, param_name, param_distribution)
 
 
 class _ReplayableSampler(BaseSampler):

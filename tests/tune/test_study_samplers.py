@@ -11,7 +11,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import Trial, TrialState
 
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.tune.samplers import SAMPLERS, ProposedSampler, make_sampler, sampler_for, sampler_names
+from sb3_ext.tune.samplers import SAMPLERS, make_sampler, sampler_for, sampler_names
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 STOCHASTIC = [name for name in SAMPLERS if name != "llm"]
@@ -157,10 +157,17 @@ def test_samplers_take_turns_by_the_number_of_the_trial():
     study = optuna.create_study(direction="maximize")
     names = []
     for _ in range(4):
-        name, study.sampler = sampler_for(study, sampler_names("llm, tpe"), 0, n_startup=5)
+        name, study.sampler = sampler_for(study, sampler_names("qmc, random"), 0, n_startup=5)
         study.tell(study.ask(), 0.0)
         names.append(name)
-    assert names == ["llm", "tpe", "llm", "tpe"]
+    assert names == ["qmc", "random", "qmc", "random"]
+
+
+def test_tpe_takes_the_turn_of_a_language_model_that_proposed_nothing():
+    study = optuna.create_study(direction="maximize")
+    assert sampler_for(study, ["llm"], 0, n_startup=5)[0] == "tpe"
+    study.enqueue_trial({"gamma": 0.95}, user_attrs={"proposed_by": "llm"})
+    assert sampler_for(study, ["llm"], 0, n_startup=5)[0] == "llm"
 
 
 def test_two_schedulers_propose_different_trials(tmp_path):
@@ -172,15 +179,6 @@ def test_two_schedulers_propose_different_trials(tmp_path):
         _, study.sampler = sampler_for(study, ["tpe"], 0, n_startup=2)
         suggest(study.ask())
     assert len({trial.params["learning_rate"] for trial in studies[0].trials}) == 16
-
-
-def test_proposed_parameters_are_used_and_the_rest_is_sampled():
-    study = optuna.create_study(direction="maximize")
-    study.sampler = ProposedSampler({"gamma": 0.95, "kind": "linear"}, make_sampler("tpe", 0, 0, n_startup=5))
-    trial = study.ask()
-    suggest(trial)
-    assert (trial.params["gamma"], trial.params["kind"]) == (0.95, "linear")
-    assert set(trial.params) == {"learning_rate", "n_epochs", "gamma", "kind", "end"}
 
 
 @pytest.mark.parametrize(("value", "message"), [("tpa", "did you mean 'tpe'"), ("tpe,", "'' is not one of tpe")])
