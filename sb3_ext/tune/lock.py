@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +17,7 @@ from sb3_ext.tune.address import PATIENCE, Address, keep_trying
 from sb3_ext.zoo.storage_errors import naming_storage
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
 __all__ = ["storage_lock", "study_lock"]
 
@@ -80,16 +82,11 @@ def _database_lock(address: Address, name: str, what: str, patience: float, is_k
 
     :param is_known: whether the server was reached before, so that it's worth waiting for
     """
-    from sqlalchemy import NullPool, create_engine
     from sqlalchemy.exc import DBAPIError
 
-    options = {key: value for key, value in address.engine_options().items() if key != "pool_pre_ping"}
-    engine = create_engine(address.url, poolclass=NullPool, **options)
-    if is_known:
-        keep_trying(engine)
     key = int.from_bytes(hashlib.sha256(f"sb3-ext {name}".encode()).digest()[:8], "big", signed=True)
     with naming_storage(address.shown):
-        connection = engine.connect()
+        connection = _engine(address, is_known, os.getpid()).connect()
     try:
         with naming_storage(address.shown):
             _wait_for_key(connection, key, what, patience)
@@ -99,6 +96,21 @@ def _database_lock(address: Address, name: str, what: str, patience: float, is_k
         with suppress(DBAPIError):
             connection.rollback()
         connection.close()
+
+
+@functools.lru_cache(maxsize=4)
+def _engine(address: Address, is_known: bool, pid: int) -> Engine:
+    """
+    Its connection stays open: a new one costs as much as ten statements.
+
+    :param pid: a process that was forked needs its own connection
+    """
+    from sqlalchemy import create_engine
+
+    engine = create_engine(address.url, pool_size=1, **address.engine_options())
+    if is_known:
+        keep_trying(engine)
+    return engine
 
 
 def _wait_for_key(connection: Connection, key: int, what: str, patience: float) -> None:

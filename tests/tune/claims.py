@@ -47,7 +47,7 @@ def claim_trials(url: str | None, folder: Path, total: int, dies_at: int | None 
                 else:
                     return
             if trial is None:
-                time.sleep(0.02)
+                time.sleep(0.1)
                 continue
             ours += 1
             if ours == dies_at:

@@ -54,11 +54,11 @@ def test_a_wrong_address_gets_one_line_without_the_password(
 
 
 def test_four_schedulers_one_of_them_killed_run_each_trial_once(url: str, tmp_path: Path) -> None:
-    processes = [start_claiming(url, tmp_path, 16, dies_at=3 if number == 0 else None) for number in range(4)]
+    processes = [start_claiming(url, tmp_path, 12, dies_at=3 if number == 0 else None) for number in range(4)]
     for process in processes:
         process.join(timeout=60)
     assert [process.exitcode for process in processes] == [-signal.SIGKILL, 0, 0, 0]
-    check_that_each_ran_once(url, tmp_path, 16)
+    check_that_each_ran_once(url, tmp_path, 12)
 
 
 def test_the_message_names_the_process_that_holds_the_lock(url: str, tmp_path: Path) -> None:
