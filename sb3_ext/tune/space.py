@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from rl_zoo3.utils import ALGOS
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.common.arguments import to_integer
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.dimension import CantExpress, Dimension, fulfils
-from sb3_ext.tune.section_paths import MISSING, NoSuchPath, default_of, read_value, remove_value, write_value
 from sb3_ext.tune.space_file import default_space, parse_dimension, read_space
 from sb3_ext.zoo.config.check import check_section
 from sb3_ext.zoo.config.schema import section_parameters
+from sb3_ext.zoo.config.section_paths import MISSING, NoSuchPath, default_of, read_value, remove_value, write_value
+from sb3_ext.zoo.registry import algorithm_class
 
 __all__ = ["CantExpress", "SearchSpace"]
 
@@ -185,9 +185,9 @@ def _fitted(new: dict[str, Any], old: Mapping[str, Any], algo: str) -> dict[str,
     """What follows from other values: RL Zoo wants the type of a noise, and SB3 a batch that divides the rollout."""
     if "noise_std" in new:
         new.setdefault("noise_type", "normal")
-    parameters = section_parameters(ALGOS[algo])
+    parameters = section_parameters(algorithm_class(algo))
     keys = ("n_envs", "n_steps", "batch_size")
-    has_batches = issubclass(ALGOS[algo], OnPolicyAlgorithm) and {"n_steps", "batch_size"} <= set(parameters)
+    has_batches = issubclass(algorithm_class(algo), OnPolicyAlgorithm) and {"n_steps", "batch_size"} <= set(parameters)
     if not has_batches or all(new.get(key) == old.get(key) for key in keys):
         return new
     n_envs, n_steps, batch_size = (new.get(key, parameters[key].default if key != "n_envs" else 1) for key in keys)

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rl_zoo3.utils import ALGOS
-
 from sb3_ext.common.arguments import to_number
 from sb3_ext.common.names import nearest
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.dimension import CONSTANT, Choices, Dimension, Span
 from sb3_ext.zoo.config.reader import raise_problems, read_config
 from sb3_ext.zoo.config.schema import SET_BY_FLAGS, Parameter, section_parameters
+from sb3_ext.zoo.registry import algorithm_class
 
 __all__ = ["default_space", "parse_dimension", "read_space"]
 
@@ -79,9 +78,9 @@ def _check_key(key: str, algo: str) -> None:
     first = key.split(".")[0]
     if key in _NOT_SEARCHED:
         raise ValueError(f"{key} can't be searched: it is set by {_NOT_SEARCHED[key]}.")
-    known = [*section_parameters(ALGOS[algo]), "ext"]
+    known = [*section_parameters(algorithm_class(algo)), "ext"]
     if first not in known:
-        raise ValueError(f"{ALGOS[algo].__name__} has no parameter {first!r}: {nearest(first, known)}")
+        raise ValueError(f"{algorithm_class(algo).__name__} has no parameter {first!r}: {nearest(first, known)}")
 
 
 def _check_condition(dimension: Dimension, above: Mapping[str, Dimension]) -> None:
@@ -97,7 +96,7 @@ def parse_dimension(key: str, raw: Any, algo: str) -> Dimension:
     :param raw: a list of choices, or a mapping
     :raises ValueError: when it has a mistake
     """
-    parameter = section_parameters(ALGOS[algo]).get(key)
+    parameter = section_parameters(algorithm_class(algo)).get(key)
     spec = raw if isinstance(raw, Mapping) else {"choices": raw}
     for name in spec:
         if name not in _KEYS:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sb3_ext.common.names import check_choice
+
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
 
-__all__ = ["ALGORITHMS", "STOCK_EQUIVALENT", "register_algorithms"]
+__all__ = ["ALGORITHMS", "STOCK_EQUIVALENT", "algorithm_class", "register_algorithms"]
 
 #: Module and class by ``--algo`` name
 ALGORITHMS = {
@@ -30,3 +32,12 @@ def register_algorithms() -> None:
     for name, (module, class_name) in ALGORITHMS.items():
         algorithm: type[BaseAlgorithm] = getattr(import_module(module), class_name)
         ALGOS[name] = algorithm
+
+
+def algorithm_class(algo: str) -> type[BaseAlgorithm]:
+    """:param algo: any name that ``--algo`` takes"""
+    from rl_zoo3.utils import ALGOS
+
+    check_choice("--algo", algo, ALGOS)
+    found: type[BaseAlgorithm] = ALGOS[algo]
+    return found

@@ -11,13 +11,12 @@ from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
-from rl_zoo3.utils import ALGOS
 
 from sb3_ext.common.import_path import import_object
 from sb3_ext.common.names import nearest
 from sb3_ext.zoo.config.schema import section_parameters
 from sb3_ext.zoo.options import read_ext
-from sb3_ext.zoo.registry import ALGORITHMS
+from sb3_ext.zoo.registry import ALGORITHMS, algorithm_class
 
 __all__ = ["MISSING", "NoSuchPath", "default_of", "read_value", "remove_value", "write_value"]
 
@@ -168,7 +167,7 @@ def _names_in(tree: Any) -> bool:
 def default_of(section: Mapping[str, Any], key: str, algo: str, env_id: str) -> Any:
     """The value that a missing key has, from the signature of what takes it; ``MISSING`` where there is none."""
     first, *parts = key.split(".")
-    parameters = section_parameters(ALGOS[algo])
+    parameters = section_parameters(algorithm_class(algo))
     if not parts:
         default = parameters[first].default if parameters[first].has_default else _DEFAULTS.get(first, MISSING)
         return list(default) if isinstance(default, tuple) else default
@@ -196,7 +195,7 @@ def _taker(section: Mapping[str, Any], first: str, name: str, algo: str, env_id:
         found: Callable[..., Any] = import_object(first, path, callable, "wrapper")
         return found
     if first == "policy_kwargs":
-        return ALGOS[algo].policy_aliases.get(str(section.get("policy")))
+        return algorithm_class(algo).policy_aliases.get(str(section.get("policy")))
     if first == "env_kwargs" and env_id in gym.registry:
         creator = gym.registry[env_id].entry_point
         return creator if callable(creator) else load_env_creator(str(creator))
