@@ -39,13 +39,14 @@ COMMANDS = {
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "pack": "zip a run to share it, or unpack one",
     "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
+    "tune": "find better hyperparameters with Optuna, judged on several seeds and checked on fresh ones",
     "config": "check, format and show hyperparameter files; a JSON schema of them for editors",
     "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
     "bench": "find the number and kind of environments that train fastest on this machine",
     "completion": "print a script that completes commands, options, runs and environments in your shell",
 }
 #: They run the user's code, whose errors are no mistakes in a command line
-_RUN_CODE = ("train", "resume", "enjoy")
+_RUN_CODE = ("train", "resume", "enjoy", "tune")
 
 
 class CommandParser(argparse.ArgumentParser):

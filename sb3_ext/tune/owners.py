@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from sb3_ext.runs.alive import process_start, state_of
 
-__all__ = ["Heartbeat", "Owner", "give_back", "give_back_dead"]
+__all__ = ["Heartbeat", "Owner", "give_back", "give_back_dead", "is_dead"]
 
 #: Attribute of a trial, and start of the name of the study's attribute with the owner's heartbeat
 _OWNER = "owner"
@@ -130,8 +130,9 @@ def give_back_dead(study: Study, silent: Collection[str] = ()) -> list[int]:
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     if not running:
         return []
-    facts = study.user_attrs
-    dead = [t for t in running if _is_dead(t.user_attrs.get(_OWNER), facts, silent)]
+    owners = {trial.user_attrs.get(_OWNER) for trial in running}
+    gone = {owner for owner in owners if owner is None or is_dead(study, owner, silent)}
+    dead = [trial for trial in running if trial.user_attrs.get(_OWNER) in gone]
     for trial in dead:
         _give_back(study, trial)
     return [trial.number for trial in dead]
@@ -154,12 +155,13 @@ def _trial(study: Study, number: int) -> FrozenTrial:
     return storage.get_trial(storage.get_trial_id_from_study_id_trial_number(study._study_id, number))
 
 
-def _is_dead(owner: str | None, facts: dict[str, Any], silent: Collection[str]) -> bool:
-    about = facts.get(f"{_OWNER} {owner}")
+def is_dead(study: Study, owner: str, silent: Collection[str] = ()) -> bool:
+    """:param owner: :attr:`Owner.name`"""
+    about = study.user_attrs.get(f"{_OWNER} {owner}")
     if about is None:
         return True
     if about["machine"] == _this_machine():
-        return state_of({**about, "host": socket.gethostname(), "state": "running"}) == "killed"
+        return state_of({**about, "state": "running"}) == "killed"
     return owner in silent
 
 

@@ -1,0 +1,276 @@
+"""A study from its beginning to its end: search, finalists, comparison on fresh seeds, section, report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import optuna
+import yaml
+from rich.console import Console
+
+from sb3_ext.common.clean_text import mask_passwords
+from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.files import atomic_write
+from sb3_ext.tune.auto import resolve_auto
+from sb3_ext.tune.confirm import Comparison, compare, n_trainings, seconds_per_training, select
+from sb3_ext.tune.live import LiveTable
+from sb3_ext.tune.lock import study_lock
+from sb3_ext.tune.plots import draw_plots
+from sb3_ext.tune.pool import Pool
+from sb3_ext.tune.pruners import check_pruner
+from sb3_ext.tune.record import TrialRecord
+from sb3_ext.tune.report import write_report
+from sb3_ext.tune.samplers import LLM, sampler_names
+from sb3_ext.tune.scheduler import Budget, Scheduler
+from sb3_ext.tune.settings import StudySettings
+from sb3_ext.tune.space import SearchSpace
+from sb3_ext.tune.start import find_start
+from sb3_ext.tune.storage import open_storage
+from sb3_ext.tune.study import First, TuneStudy, open_study, stored_settings
+from sb3_ext.zoo.storage_errors import naming_storage
+
+__all__ = ["tune"]
+
+_DEFAULT_TRIALS = 50
+#: Options that are settings of the study under the same name
+_SETTINGS = ("timesteps", "seeds", "evaluations", "episodes", "objective", "quantile", "clock", "threshold", "seed")
+
+
+def tune(args: argparse.Namespace) -> int:
+    """:param args: of ``sb3-ext tune``"""
+    command = shlex.join(["sb3-ext", *sys.argv[1:]])
+    _check(args)
+    for package in args.gym_packages:
+        _import(package)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    name = args.study or f"{args.algo}_{args.env}".replace("/", "-")
+    folder = Path(args.log_folder, "tune", name)
+    is_new = not folder.exists()
+    console = Console(highlight=False)
+    with naming_storage(args.storage):
+        try:
+            study = _open(args, name, folder, console)
+        except UsageError:
+            if is_new and folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+            raise
+        with _stopped_by_sigterm(), LiveTable(console) as table:
+            tuning = Tuning(args, study, folder, table)
+            try:
+                tuning.run()
+            except KeyboardInterrupt:
+                tuning.write()
+                table.say(mask_passwords(f"interrupted; continue with: {command}"))
+                return 130
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    names = sampler_names(args.sampler)
+    if LLM in names and not args.llm_command:
+        raise UsageError('--sampler llm needs --llm-command, such as --llm-command "llm -m MODEL".')
+    if args.llm_command and LLM not in names:
+        raise UsageError(f"--llm-command is for --sampler llm, and the sampler is {args.sampler}.")
+    for flag, value in (("--minutes", args.minutes), ("--llm-timeout", args.llm_timeout)):
+        if value is not None and not value > 0:
+            raise UsageError(f"{flag} {value:g} must be above 0.")
+    if args.fresh_seeds < 0:
+        raise UsageError(f"--fresh-seeds {args.fresh_seeds} must be at least 0.")
+    if args.ray and args.workers:
+        raise UsageError("--workers is for this machine: with --ray, the cluster has as many as CPUs.")
+
+
+def _import(package: str) -> None:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        import_module(package)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--gym-packages: {error}.") from error
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """As by Ctrl-C."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -> TuneStudy:
+    """Everything that can be wrong with a command is found here, before a worker starts."""
+    names = sampler_names(args.sampler)
+    check_pruner(args.pruner)
+    space = SearchSpace.read(None if args.space is None else Path(args.space), args.algo, args.env)
+    start = find_start(
+        args.algo, args.env, args.conf_file, args.from_run, args.log_folder, has_budget=args.timesteps is not None
+    )
+    source = {"section": start.section, "space": space.as_dict()}
+    storage = open_storage(args.storage, folder)
+    lock = partial(study_lock, args.storage, folder, name)
+    settings = stored_settings(storage, name)
+    typed = {key: getattr(args, key) for key in _SETTINGS if getattr(args, key) is not None}
+    first: list[First] = []
+    if settings is None:
+        settings, first = _new_settings(args, space, start.section, start.first, source, typed, console)
+    else:
+        settings.check_same({"algo": args.algo, "env": args.env, "source": source, **typed}, name)
+    study = open_study(storage, name, settings, first, lock)
+    propose = None
+    if LLM in names:
+        propose = import_module("sb3_ext.tune.llm").LLMProposals(args.llm_command, args.llm_timeout, console)
+    extra = {} if propose is None else {"propose": propose}
+    return TuneStudy(study, settings, lock, names, args.startup_trials, **extra)
+
+
+def _new_settings(
+    args: argparse.Namespace,
+    space: SearchSpace,
+    section: dict[str, Any],
+    first: list[First],
+    source: dict[str, Any],
+    typed: dict[str, Any],
+    console: Console,
+) -> tuple[StudySettings, list[First]]:
+    """Widen the space until it contains the first configurations, and measure what is ``auto``."""
+    section, notes = resolve_auto(space.start(section), args.algo, args.env, args.seed or 0)
+    first = [First(first[0].proposed_by, section), *first[1:]]
+    for _, other in first:
+        space, widened = space.including(other)
+        notes += widened
+    for note in notes:
+        console.print(note, markup=False)
+    ext_threshold = (section.get("ext") or {}).get("threshold")
+    known = {
+        "algo": args.algo,
+        "env": args.env,
+        "source": source,
+        "start": section,
+        "space": space.as_dict(),
+        "timesteps": int(float(section.get("n_timesteps", 0))),
+        "threshold": ext_threshold if ext_threshold is not None else gym.spec(args.env).reward_threshold,
+        "gym_packages": args.gym_packages,
+    }
+    settings = StudySettings.read({**known, **typed}, "sb3-ext tune")
+    if settings.objective == "steps" and settings.threshold is None:
+        raise UsageError(f"{args.env} has no threshold, which --objective steps needs: set one with --threshold.")
+    return settings, first
+
+
+class Tuning:
+    """What happens once a study is open."""
+
+    def __init__(self, args: argparse.Namespace, study: TuneStudy, folder: Path, table: LiveTable) -> None:
+        self._args, self._study, self._folder, self._table = args, study, folder, table
+        self._n_ended = 0
+
+    def run(self) -> None:
+        pool = self._make_pool()
+        try:
+            with self._study:
+                self._search(pool)
+                if self._study.best(1) and self._args.fresh_seeds:
+                    with self._study.claimed("final") as other:
+                        if other is None:
+                            self._finish(pool)
+                        else:
+                            self._table.say(f"The final comparison is done by {other}.")
+        finally:
+            pool.close()
+        self.write()
+
+    def write(self) -> None:
+        """The report and the plots, from what is stored."""
+        for path in draw_plots(self._study.study, self._folder):
+            self._table.say(f"wrote {path}")
+        self._table.say(f"wrote {write_report(self._study.study, self._folder)}")
+        if self._args.track:
+            from sb3_ext.tune.wandb_study import log_study
+
+            log_study(self._study.study, self._folder, self._args.wandb_project_name, self._args.wandb_entity)
+
+    def _make_pool(self) -> Pool:
+        if self._args.ray:
+            return import_module("sb3_ext.tune.ray_pool").RayPool(self._args.ray)
+        from sb3_ext.tune.local_pool import LocalPool
+
+        return LocalPool(self._args.workers or os.cpu_count() or 1, self._folder / "workers.log")
+
+    def _search(self, pool: Pool) -> None:
+        args = self._args
+        has_limit = args.trials is not None or args.steps is not None or args.minutes is not None
+        seconds = None if args.minutes is None else 60 * args.minutes
+        budget = Budget(args.trials if has_limit else _DEFAULT_TRIALS, args.steps, seconds)
+        Scheduler(
+            self._study,
+            pool,
+            budget,
+            self._table,
+            args.pruner,
+            self._reserve,
+        ).search()
+
+    def _reserve(self) -> float:
+        """Seconds that the end will take, of the time that the command has."""
+        settings, args = self._study.settings, self._args
+        n = n_trainings(args.finalists, settings.seeds, args.fresh_seeds) if args.fresh_seeds else 0
+        return n * seconds_per_training(self._study)
+
+    def _finish(self, pool: Pool) -> None:
+        study, table = self._study, self._table
+        best = select(study, pool, table, self._args.finalists)
+        comparison = compare(study, pool, table, best, self._args.fresh_seeds)
+        written = self._write_section(comparison, best) if comparison.is_better else None
+        result = {**comparison.as_dict(), "written": None if written is None else str(written)}
+        study.study.set_user_attr("result", result)
+        _tell(comparison, study.settings, written, table)
+
+    def _write_section(self, comparison: Comparison, best: TrialRecord) -> Path:
+        path, settings = self._folder / "tuned.yml", self._study.settings
+        section = {**best.section, "n_timesteps": settings.timesteps}
+        value, low, high = comparison.difference
+        header = (
+            f"# Trial {best.number} of the study {self._study.name}: {value:+.4g} ({low:+.4g} to {high:+.4g}) against "
+            f"the start\n# on {len(comparison.seeds)} fresh seeds, {settings.objective} of {settings.timesteps:,} "
+            "timesteps\n"
+        )
+        text = yaml.safe_dump({settings.env: section}, sort_keys=False, allow_unicode=True)
+        with atomic_write(path) as unfinished:
+            unfinished.write_text(header + text, encoding="utf-8")
+        return path
+
+
+def _tell(comparison: Comparison, settings: StudySettings, written: Path | None, table: LiveTable) -> None:
+    value, low, high = comparison.difference
+    interval = "" if low is None else f" (95 % interval {low:+.4g} to {high:+.4g})"
+    n = len(comparison.seeds)
+    seeds = f"{n} fresh seed{'s' * (n > 1)}"
+    table.say(f"Trial {comparison.trial} against the start on {seeds}: {value:+.4g}{interval}")
+    if written is None:
+        table.say("That is not clearly better, so no section is written. More trials, seeds or timesteps may help.")
+    else:
+        table.say(
+            f"wrote {written}\ntrain with it: sb3-ext train --algo {settings.algo} --env {settings.env} -conf {written}"
+        )
