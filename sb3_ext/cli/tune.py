@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_start(group: argparse._ArgumentGroup) -> None:
     group.add_argument("-conf", "--conf-file", metavar="FILE", help="hyperparameter file (default: as in training)")
     group.add_argument("--from", dest="from_run", metavar="RUN", help="start from a run: hyperparameters and policy")
+    group.add_argument("--no-rl-zoo", action="store_true", help="don't try RL Zoo's hyperparameters first")
     group.add_argument("--space", metavar="FILE", help="search space (default: ours for the algorithm)")
     group.add_argument("--gym-packages", nargs="+", default=[], metavar="MODULE", help="modules to import first")
 

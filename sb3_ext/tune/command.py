@@ -157,6 +157,7 @@ def _new_settings(
     """Widen the space until it contains the first configurations, and measure what is ``auto``."""
     section, notes = resolve_auto(space.start(section), args.algo, args.env, args.seed or 0)
     first = [First(first[0].proposed_by, section), *first[1:]]
+    first = [each for each in first if each.proposed_by != "rl_zoo" or not args.no_rl_zoo]
     for _, other in first:
         space, widened = space.including(other)
         notes += widened
