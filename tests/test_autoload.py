@@ -124,7 +124,8 @@ def test_a_package_that_is_gone_costs_one_line_and_no_traceback_even_where_warni
     assert line.startswith("sb3-ext is not loaded into RL Zoo: ") and "SB3_EXT_AUTOLOAD=0" in line
 
 
-def test_a_process_that_makes_a_runs_environment_can_plug_into_rl_zoo():
-    code = "import sb3_ext._autoload, sb3_ext.zoo.env_factory, rl_zoo3.train"
+@pytest.mark.parametrize("first", ["zoo.env_factory", "zoo.config.check"])
+def test_a_process_that_imports_a_part_of_ours_first_can_plug_into_rl_zoo(first):
+    code = f"import sb3_ext._autoload, sb3_ext.{first}, rl_zoo3.train"
     result = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
     assert result.returncode == 0 and "could not plug into" not in result.stderr

@@ -7,7 +7,6 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
-import rl_zoo3.exp_manager
 from gymnasium.envs.registration import load_env_creator
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -39,6 +38,9 @@ def run_code(key: str, raw: Any) -> Any:
     """A string is Python code, which RL Zoo evaluates."""
     if not isinstance(raw, str):
         return raw
+    # Importing it imports zoo/experiment.py, which imports the check that imports this file
+    import rl_zoo3.exp_manager
+
     try:
         return eval(raw, dict(vars(rl_zoo3.exp_manager)))
     # The code may raise anything
