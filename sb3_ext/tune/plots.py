@@ -8,6 +8,7 @@ without a network.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from optuna.distributions import CategoricalDistribution
+from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from optuna.visualization import plot_optimization_history, plot_parallel_coordinate, plot_param_importances
 
@@ -29,13 +30,13 @@ from sb3_ext.runs.files import atomic_write, link_or_copy
 from sb3_ext.runs.report.charts import number
 from sb3_ext.runs.report.plots import make_figure
 
-__all__ = ["PLOTS", "draw_plots", "importance_of", "missing_plots"]
+__all__ = ["PLOTS", "draw_plots", "importance_of", "key_of", "missing_plots"]
 
 PLOTS = ("history", "importance", "parallel")
 #: With fewer trials, importance would be noise
 _ENOUGH = 5
 #: Lines and axes of parallel coordinates; more can't be read
-_MAX_LINES, _MAX_AXES = 300, 10
+_MAX_LINES, _MAX_AXES, _MAX_TICKS = 300, 10, 8
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31")
 _GREY = "#7d858e"
 
@@ -88,6 +89,22 @@ def importance_of(study: optuna.Study) -> dict[str, float]:
     with _quiet():
         known = _with_pruned(study)
         return optuna.importance.get_param_importances(known, evaluator=_evaluator(known))
+
+
+def key_of(name: str) -> str:
+    """A parameter as the section calls it: in Optuna, it may be an exponent, an index or a distance to 1."""
+    return re.sub(r"^(?:log2|index)\((.+)\)$|^1 - (.+)$", r"\1\2", name)
+
+
+def _text_of(study: optuna.Study, name: str, value: float) -> str:
+    """A parameter's value as the section has it, see :class:`~sb3_ext.tune.dimension.Choices`."""
+    if name.startswith("log2("):
+        return f"{2**value:g}"
+    if name.startswith("index("):
+        return str(study.user_attrs["settings"]["space"]["keys"][key_of(name)]["choices"][round(value)])
+    if name.startswith("1 - "):
+        return f"{1 - value:.4g}"
+    return f"{value:.3g}" if abs(value) < 100 else number(round(value))
 
 
 def _evaluator(study: optuna.Study) -> optuna.importance.BaseImportanceEvaluator:
@@ -179,7 +196,7 @@ def _importance(study: optuna.Study) -> Figure:
     figure = make_figure(8, 1.0 + 0.32 * len(shares))
     axes = figure.add_subplot()
     names = list(shares)[::-1]
-    bars = axes.barh(names, [shares[name] for name in names], color=_COLOURS[0], height=0.7)
+    bars = axes.barh([key_of(name) for name in names], [shares[name] for name in names], color=_COLOURS[0], height=0.7)
     axes.bar_label(bars, [f" {shares[name]:.0%}" for name in names], fontsize=8)
     axes.set_xlim(0, 1.1 * max(shares.values()))
     axes.xaxis.set_visible(False)
@@ -201,7 +218,7 @@ class _Scale(NamedTuple):
     ticks: list[tuple[float, str]]
 
 
-def _scale_of(name: str, trials: Sequence[FrozenTrial]) -> _Scale:
+def _scale_of(study: optuna.Study, name: str, trials: Sequence[FrozenTrial]) -> _Scale:
     values = [trial.params[name] for trial in trials if name in trial.params]
     dist = next(trial.distributions[name] for trial in reversed(trials) if name in trial.params)
     is_log = getattr(dist, "log", False)
@@ -214,8 +231,10 @@ def _scale_of(name: str, trials: Sequence[FrozenTrial]) -> _Scale:
     else:
         low, high = min(map(forward, values)), max(map(forward, values))
         places = [low, (low + high) / 2, high] if high > low else [low]
+        if isinstance(dist, IntDistribution) and not is_log and high - low <= _MAX_TICKS:
+            places = [low + step for step in range(round(high - low) + 1)]
         low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
-        marks = [(place, _rounded(math.exp(place) if is_log else place)) for place in places]
+        marks = [(place, _text_of(study, name, math.exp(place) if is_log else place)) for place in places]
     # Room at the bottom for trials without the parameter
     base = 0.0 if len(values) == len(trials) else 0.12
 
@@ -224,10 +243,6 @@ def _scale_of(name: str, trials: Sequence[FrozenTrial]) -> _Scale:
 
     heights = [height(forward(trial.params[name])) if name in trial.params else 0.0 for trial in trials]
     return _Scale(heights, [*([(0.0, "not used")] if base else []), *((height(at), text) for at, text in marks)])
-
-
-def _rounded(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 100 else number(round(value))
 
 
 def _shown(study: optuna.Study) -> list[FrozenTrial]:
@@ -242,7 +257,7 @@ def _parallel(study: optuna.Study) -> Figure:
     axes = figure.add_subplot()
     values = [_value(trial) for trial in trials]
     colours = Normalize(min(values), max(values) if max(values) > min(values) else min(values) + 1)
-    scales = [_scale_of(name, trials) for name in names]
+    scales = [_scale_of(study, name, trials) for name in names]
     for row, value in enumerate(values):
         is_best = row == len(values) - 1
         colour = _COLOURS[1] if is_best else colormaps["Blues"](0.25 + 0.75 * colours(value))
@@ -255,7 +270,7 @@ def _parallel(study: optuna.Study) -> Figure:
         axes.axvline(x, color=_GREY, linewidth=0.8, zorder=0)
         for y, label in ticks:
             axes.annotate(label, (x, y), (3, 0), textcoords="offset points", fontsize=7.5, va="center", bbox=box)
-    labels = [*names, "score"]
+    labels = [*map(key_of, names), "score"]
     turned: dict[str, Any] = {"rotation": 25, "ha": "right"} if len(labels) > 4 else {}
     axes.set_xticks(range(len(labels)), labels, **turned)
     axes.set(xlim=(-0.1, len(labels) - 0.6), ylim=(-0.04, 1.04))

@@ -23,8 +23,9 @@ from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.report.charts import markdown_table, number, sparkline
 from sb3_ext.runs.report.commands import shown_path
-from sb3_ext.tune.plots import PLOTS, importance_of, missing_plots
+from sb3_ext.tune.plots import PLOTS, importance_of, key_of, missing_plots
 from sb3_ext.tune.record import TrialRecord, changes, curve_from, trial_record
+from sb3_ext.tune.space import SearchSpace
 from sb3_ext.zoo.trial_training import Curve
 
 __all__ = ["REPORT_FILE", "report_text", "write_report"]
@@ -208,7 +209,7 @@ def _top(known: _Known) -> list[str]:
 
 
 def _importance(known: _Known) -> list[str]:
-    shares = importance_of(known.study)
+    shares = {key_of(name): share for name, share in importance_of(known.study).items()}
     if not shares:
         return []
     width, most = max(map(len, shares)), max(shares.values())
@@ -276,7 +277,7 @@ def _searched(known: _Known) -> list[str]:
         "seed of the study": str(settings["seed"]),
     }
     table = markdown_table(["setting", "value"], [list(row) for row in shown.items()])
-    return [*table, "", "The search space:", *_yaml(settings["space"])]
+    return [*table, "", "The search space:", *_block(SearchSpace.from_dict(settings["space"]).describe(), "text")]
 
 
 def _commands(known: _Known) -> list[str]:

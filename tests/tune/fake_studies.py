@@ -29,7 +29,15 @@ SETTINGS = {
     "evaluations": 10,
     "episodes": 5,
     "threshold": 475.0,
-    "space": {"learning_rate": {"low": 1e-5, "high": 0.1, "log": True}},
+    "space": {
+        "algo": "ppo_ext",
+        "env_id": "CartPole-v1",
+        "keys": {
+            "learning_rate": {"low": 1e-5, "high": 0.1, "log": True},
+            "n_epochs": {"choices": [1, 5, 10, 20]},
+        },
+        "fixed": {},
+    },
     "start": START,
 }
 RESULT = {
@@ -48,6 +56,9 @@ DISTRIBUTIONS = {
     "lr_schedule": CategoricalDistribution(["constant", "linear", None]),
     "n_epochs": IntDistribution(1, 20),
     "target_kl": FloatDistribution(0.003, 0.3, log=True),
+    "index(n_epochs)": IntDistribution(0, 3),
+    "log2(n_steps)": IntDistribution(4, 11),
+    "1 - gamma": FloatDistribution(0.0001, 0.1, log=True),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 from fake_studies import add_trial, make_study
 from PIL import Image
 
-from sb3_ext.tune.plots import PLOTS, draw_plots, importance_of, missing_plots
+from sb3_ext.tune.plots import PLOTS, _parallel, draw_plots, importance_of, missing_plots
 
 
 def names_in(folder):
@@ -120,3 +120,14 @@ def test_a_plot_that_can_not_be_written_is_a_warning(tmp_path):
     with pytest.warns(UserWarning, match="The plot of history could not be drawn"):
         written = draw_plots(make_study(1), tmp_path)
     assert {path.name for path in written} == files_of("parallel")
+
+
+def test_parameters_are_shown_as_the_section_has_them():
+    study = make_study()
+    for index in range(4):
+        add_trial(study, {"index(n_epochs)": index, "log2(n_steps)": 4 + index, "1 - gamma": 0.001 * 10**index / 10})
+    (axes,) = _parallel(study).axes
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert sorted(labels) == ["gamma", "n_epochs", "n_steps", "score"]
+    texts = {text.get_text() for text in axes.texts}
+    assert {"1", "5", "10", "20", "16", "32", "64", "128", "0.9", "0.9999"} <= texts

@@ -115,7 +115,11 @@ def test_the_commands_train_continue_and_look_into_it(report, folder):
 
 def test_the_settings_of_the_study_are_told(report):
     text = section_of(report, "What was searched")
-    assert "50,000 timesteps" in text and "area under the curve" in text and "log: true" in text
+    assert (
+        "50,000 timesteps" in text
+        and "area under the curve" in text
+        and "learning_rate: from 1e-05 to 0.1, log scale" in text
+    )
 
 
 def test_a_database_can_be_looked_into(tmp_path):
