@@ -18,6 +18,7 @@ EPILOG = """examples:
   sb3-ext config format my.yml --algo ppo_ext             keys in canonical order; comments stay
   sb3-ext config format *.yml --check                     for CI: writes nothing
   sb3-ext config show CartPole-v1 ppo_ext -params gamma:0.9
+  sb3-ext config show CartPole-v1 ppo_ext --study-name s --storage sqlite:///s.db --trial-id 7 --yaml > my.yml
   sb3-ext config schema --algo ppo_ext -o schema.json     for editors, see docs/configs.md
 
 Checking imports what a file names and evaluates its Python code, as training does: only check files that you trust.
@@ -51,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--storage", help="of the study")
     show.add_argument("--trial-id", type=int, help="trial of the study; 0 is the first")
     show.add_argument("--gym-packages", nargs="+", default=[], metavar="PACKAGE", help="import these too")
-    show.add_argument("--json", action="store_true", help="print JSON")
+    form = show.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--yaml", action="store_true", help="print a section that trains the same, for a file")
     schema = actions.add_parser("schema", help="a JSON schema for editors")
     schema.add_argument("--algo", default=_DEFAULT_ALGO, help=f"default: {_DEFAULT_ALGO}")
     schema.add_argument("-o", "--output", metavar="FILE", help="by default it is printed")
@@ -132,7 +135,7 @@ def _show(args: argparse.Namespace) -> int:
 
     from sb3_ext.common.names import nearest
     from sb3_ext.zoo.command_line import algorithms
-    from sb3_ext.zoo.config.show import show_settings
+    from sb3_ext.zoo.config.show import show_section, show_settings
     from sb3_ext.zoo.config.train_command import read_pairs
 
     algo = args.algorithm or args.algo or _DEFAULT_ALGO
@@ -140,8 +143,11 @@ def _show(args: argparse.Namespace) -> int:
     if args.env not in gym.registry:
         raise UsageError(f"There is no environment {args.env!r}: {nearest(args.env, list(gym.registry))}")
     given: dict[str, Any] = {name: getattr(args, name) for name in ("storage", "study_name", "trial_id")}
-    typed = read_pairs(args.hyperparams)
-    settings = show_settings(algo, args.env, config=args.conf_file, hyperparams=typed, **given)
+    given |= {"config": args.conf_file, "hyperparams": read_pairs(args.hyperparams)}
+    if args.yaml:
+        print(show_section(algo, args.env, **given), end="")
+        return 0
+    settings = show_settings(algo, args.env, **given)
     if args.json:
         print(json.dumps([setting._asdict() for setting in settings], indent=2, default=str))
         return 0

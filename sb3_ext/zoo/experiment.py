@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import warnings
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,6 @@ from rl_zoo3.utils import ALGOS
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import EvalCallback
-from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.callbacks.observation_scale import WarnObservationScale
 from sb3_ext.common.algorithm import ExtAlgorithm
@@ -27,8 +25,6 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
 from sb3_ext.hyperparams import hyperparams_file
 from sb3_ext.runs.agents.bundle import saved_step
-from sb3_ext.runs.agents.statistics import load_statistics, statistics_path
-from sb3_ext.runs.agents.transfer import find_weights, init_from
 from sb3_ext.runs.facts import RunFacts
 from sb3_ext.runs.log_file import LogFile
 from sb3_ext.runs.rewind import monitor_kwargs
@@ -42,16 +38,16 @@ from sb3_ext.zoo import env_factory
 from sb3_ext.zoo.callbacks import build_callbacks, masked
 from sb3_ext.zoo.command_line import is_our_command
 from sb3_ext.zoo.config.mistakes import check_masks, raise_if_mistake
+from sb3_ext.zoo.earlier_agent import AgentLoader
 from sb3_ext.zoo.environments import EnvironmentMaker
 from sb3_ext.zoo.final_model import save_final_model
 from sb3_ext.zoo.hyperparameters import HyperparameterReader
+from sb3_ext.zoo.optimize import TrialRunner
 from sb3_ext.zoo.options import read_ext
-from sb3_ext.zoo.playing import statistics_or_warning
 from sb3_ext.zoo.registry import ALGORITHMS
 from sb3_ext.zoo.resume import Resume, keep_counting
 from sb3_ext.zoo.run_folder import claim_folder, missing_folders, remove_folders
 from sb3_ext.zoo.seams import replace_in_rl_zoo
-from sb3_ext.zoo.storage_errors import naming_storage
 from sb3_ext.zoo.train_flags import typed_flags
 from sb3_ext.zoo.upstream import hyperparams_folder
 
@@ -76,7 +72,7 @@ def _exit_quickly() -> None:
     atexit.register(freeze)
 
 
-class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
+class ExtExperimentManager(HyperparameterReader, EnvironmentMaker, AgentLoader, TrialRunner):
     """Takes the same arguments as RL Zoo's class."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -95,7 +91,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         try:
             results = super().setup_experiment()
             if results is not None and self._is_ours:
-                check_masks(self.algo, results[0])
+                check_masks(self.algo, results[0].env)
                 self._link_envs(results[0])
             if results is not None and self._resume is None:
                 self._take_over(results[0])
@@ -115,45 +111,12 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
         """A mistake must not leave a run without a model, which ``enjoy`` takes for the latest."""
         remove_folders(self.save_path if self._has_claimed else None, self._missing_folders)
 
-    def _find_weights(self, source: str | None) -> None:
-        """Before the training has a folder of its own, which would be ``@last``."""
-        if self.continue_training and source is not None:
-            other = f"-i {self.trained_agent}" if self._resume is None else "ext: {resume: …}"
-            raise UsageError(f"{other} and ext: {{init_from: {source}}}: only one of them can be given.")
-        self._weights = None if source is None else find_weights(source, self.log_folder)
-
-    def _take_over(self, model: BaseAlgorithm) -> None:
-        """From an earlier training: a whole agent (RL Zoo's ``-i``), or the weights that fit (``init_from``)."""
-        if self.continue_training and self._uses_options:
-            run = os.path.dirname(self.trained_agent)
-            say(f"-i: schedules and counters start again. To continue the old run: sb3-ext resume {run}", self.verbose)
-        if self._weights is not None:
-            self._parent = RunFacts.id_of(init_from(model, self._weights, self.log_folder, self.verbose))
-
     def _link_envs(self, model: Any) -> None:
         """Before the first episode."""
         evaluations = [callback.eval_env for callback in self.callbacks if isinstance(callback, EvalCallback)]
         for env in (model.env, *evaluations):
             link_to_training(env, getattr(model, "gamma", None))
         tell_progress(model.env, 0.0)
-
-    def _maybe_normalize(self, env: VecEnv, eval_env: bool) -> VecEnv:
-        # RL Zoo would continue a best model or a checkpoint with the statistics from the end of its training
-        is_continued = self.continue_training and self.trained_agent != ""
-        if is_continued and self._is_ours and self.normalize:
-            self._check_statistics()
-        if is_continued and statistics_or_warning(self.trained_agent, bool(self.normalize)) is not None:
-            say(f"Loading saved VecNormalize stats of {self.trained_agent}")
-            return load_statistics(self.trained_agent, env, training=not eval_env)
-        return super()._maybe_normalize(env, eval_env)
-
-    def _check_statistics(self) -> None:
-        """RL Zoo would start with new ones, which the agent does not know."""
-        of_run = os.path.join(os.path.dirname(self.trained_agent), self.env_name, "vecnormalize.pkl")
-        places = (str(statistics_path(self.trained_agent)), of_run)
-        if not any(map(os.path.exists, places)):
-            expected = f"expected {' or '.join(dict.fromkeys(places))}"
-            raise UsageError(f"-i {self.trained_agent}: its normalisation statistics are missing: {expected}.")
 
     def create_log_folder(self) -> None:
         if self._is_ours and self._is_trial:
@@ -274,12 +237,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
 
     def hyperparameters_optimization(self) -> None:
         try:
-            if issubclass(ALGOS[self.algo], MaskablePPO):
-                raise UsageError(
-                    f"-optimize can't be used with {self.algo}: RL Zoo evaluates its trials without action masks."
-                )
-            with naming_storage(self.storage) if self._is_ours else nullcontext():
-                super().hyperparameters_optimization()
+            super().hyperparameters_optimization()
         except UsageError:
             self._remove_folder()
             raise
@@ -326,17 +284,6 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker):
             # RL Zoo takes only those of the command line, and would evaluate in another task than the file's
             self.eval_env_kwargs = self.env_kwargs
         return results
-
-    def _load_pretrained_agent(self, hyperparams: dict[str, Any], env: VecEnv) -> BaseAlgorithm:
-        if self._resume is None:
-            try:
-                return super()._load_pretrained_agent(hyperparams, env)
-            except (AssertionError, ValueError) as error:
-                if self._section is not None:
-                    raise_if_mistake(error, self._section, f"-i {self.trained_agent}")
-                raise
-        settings = {"tensorboard_log": self.tensorboard_log, "verbose": self.verbose, "device": self.device}
-        return self._resume.load(ALGOS[self.algo], hyperparams, env, self._total, **settings)
 
     def _set_threads(self, model: Any) -> None:
         asked = getattr(self.args, "num_threads", None) or -1

@@ -111,7 +111,7 @@ def test_show_names_the_source_of_each_value(capsys):
     study = optuna.create_study(study_name="s", storage="sqlite:///s.db")
     distribution = optuna.distributions.FloatDistribution(0, 1)
     names = ("one_minus_gamma", "one_minus_gae_lambda", "learning_rate", "ent_coef", "max_grad_norm", "target_kl")
-    fixed = {"batch_size_pow": 5, "n_steps_pow": 5, "net_arch": "tiny", "activation_fn": "relu", "kl_stop": False}
+    fixed = {"batch_size_pow": 5, "n_steps_pow": 5, "net_arch": "tiny", "activation_fn": "relu", "kl_control": "stop"}
     choices = {name: optuna.distributions.CategoricalDistribution([value]) for name, value in fixed.items()}
     params = {**dict.fromkeys(names, 0.5), **fixed}
     trial = {"params": params, "distributions": {**dict.fromkeys(names, distribution), **choices}, "value": 1.0}

@@ -198,7 +198,7 @@ _FLAGS = [
     _flag("--trial-id 3", "--trial-id", "--study-name"),
     _flag("--trial-id 3 --study-name s --storage sqlite:///s.db", "'s'", "--storage"),
     _flag("--algo ppo_exd", "'ppo_exd'", "'ppo_ext'", algo=""),
-    _flag("-optimize --n-trials 1", "-optimize", "ppo_mask_ext", algo="ppo_mask_ext"),
+    _flag("-optimize --n-trials 1", "ppo_mask_ext", "action_masks", algo="ppo_mask_ext"),
     _flag("--num-threads 1", "ppo_mask_ext", "action_masks", algo="ppo_mask_ext"),
 ]  # fmt: skip
 

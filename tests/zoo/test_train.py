@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import optuna
 import pytest
 import torch as th
 import yaml
@@ -47,24 +46,6 @@ def test_training_goes_on_from_a_saved_agent(trained, tmp_path):
     pairs = zip(original.policy.parameters(), continued.policy.parameters(), strict=True)
     assert all(th.equal(a, b) for a, b in pairs)
     assert continued.n_steps == 8
-
-
-@pytest.mark.parametrize("algo", ["ppo_ext", "reinforce"])
-def test_a_study_goes_on_and_its_trials_can_be_trained(tmp_path, capsys, algo):
-    study = "--study-name s --storage sqlite:///logs/s.db"
-    few_envs = "-params n_envs:1"
-    budget = "--n-timesteps 256 --n-evaluations 1 --eval-episodes 1"
-    search = f"--algo {algo} --env CartPole-v1 -optimize {budget} {study} {few_envs}"
-    train(f"{search} --n-trials 2", tmp_path)
-    train(f"{search} --n-trials 1", tmp_path)
-    assert "Number of finished trials:  3" in capsys.readouterr().out
-    assert not list((tmp_path / "logs" / algo).glob("CartPole-v1_*")), "a search left a run folder"
-
-    trials = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path}/logs/s.db").trials
-    for run_id, number in enumerate((0, 2), start=1):
-        train(f"--algo {algo} --env CartPole-v1 -n 64 {study} --eval-freq -1 {few_envs} --trial-id {number}", tmp_path)
-        config = saved_config(tmp_path / "logs" / algo / f"CartPole-v1_{run_id}")
-        assert config["learning_rate"] == pytest.approx(trials[number].params["learning_rate"])
 
 
 @pytest.mark.parametrize(

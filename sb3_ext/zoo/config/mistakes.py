@@ -2,11 +2,12 @@
 
 import dis
 import re
-from typing import Any
 
 import gymnasium as gym
+from rl_zoo3.utils import ALGOS
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import is_masking_supported
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.zoo.config.files import Section
@@ -53,8 +54,8 @@ def _is_on_purpose(error: Exception) -> bool:
     return traceback.tb_frame.f_code.co_code[traceback.tb_lasti] == _RAISE
 
 
-def check_masks(algo: str, model: Any) -> None:
+def check_masks(algo: str, env: VecEnv | None) -> None:
     """sb3-contrib looks for them only when it collects the first rollout."""
-    if isinstance(model, MaskablePPO) and model.env is not None and not is_masking_supported(model.env):
-        env_id = model.env.get_attr("spec")[0].id
+    if issubclass(ALGOS[algo], MaskablePPO) and env is not None and not is_masking_supported(env):
+        env_id = env.get_attr("spec")[0].id
         raise UsageError(f"{algo} needs an environment with a method action_masks, and {env_id} has none: use ppo_ext.")

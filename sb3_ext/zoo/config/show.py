@@ -11,10 +11,11 @@ from rl_zoo3 import exp_manager
 from rl_zoo3.utils import ALGOS
 
 from sb3_ext.zoo.config.schema import section_parameters
+from sb3_ext.zoo.config.write import section_text
 from sb3_ext.zoo.options import OUR_DEFAULTS
 from sb3_ext.zoo.registry import ALGORITHMS
 
-__all__ = ["Setting", "show_settings"]
+__all__ = ["Setting", "show_section", "show_settings"]
 
 
 class Setting(NamedTuple):
@@ -30,7 +31,7 @@ def show_settings(algo: str, env_id: str, **given: Any) -> list[Setting]:
     :param given: further arguments of RL Zoo's ``ExperimentManager``: config, hyperparams, storage, …
     :raises UsageError: when the training would not start
     """
-    manager: Any = exp_manager.ExperimentManager(argparse.Namespace(), algo, env_id, "logs", **given)
+    manager = _manager(algo, env_id, given)
     with contextlib.redirect_stdout(io.StringIO()):
         hyperparams, section = manager.read_with_sources()
     parameters = section_parameters(ALGOS[algo])
@@ -42,6 +43,17 @@ def show_settings(algo: str, env_id: str, **given: Any) -> list[Setting]:
             found.append(Setting(key, parameter.default, f"default of {ALGOS[algo].__name__}"))
     ext = hyperparams.get("ext") or {}
     return [*found, *_ext_settings(ext, section, OUR_DEFAULTS if algo in ALGORITHMS else {})]
+
+
+def show_section(algo: str, env_id: str, **given: Any) -> str:
+    """As :func:`show_settings`: the section that trains the same, for a hyperparameter file."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        _, section = _manager(algo, env_id, given).read_hyperparameters()
+    return section_text(env_id, algo, section)
+
+
+def _manager(algo: str, env_id: str, given: dict[str, Any]) -> Any:
+    return exp_manager.ExperimentManager(argparse.Namespace(), algo, env_id, "logs", **given)
 
 
 def _ext_settings(ext: dict[str, Any], section: Any, defaults: dict[str, Any]) -> Iterator[Setting]:
