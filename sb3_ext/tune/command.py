@@ -66,6 +66,7 @@ def tune(args: argparse.Namespace) -> int:
             if is_new and folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
             raise
+        study.study.set_user_attr("command", mask_passwords(command))  # for the report
         with _stopped_by_sigterm(), LiveTable(console) as table:
             tuning = Tuning(args, study, folder, table)
             try:

@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,8 +23,10 @@ from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.report.charts import markdown_table, number, sparkline
 from sb3_ext.runs.report.commands import shown_path
+from sb3_ext.tune.judge import score_curve, steps_to_threshold
 from sb3_ext.tune.plots import PLOTS, importance_of, key_of, missing_plots
 from sb3_ext.tune.record import TrialRecord, changes, curve_from, trial_record
+from sb3_ext.tune.settings import StudySettings
 from sb3_ext.tune.space import SearchSpace
 from sb3_ext.zoo.trial_training import Curve
 
@@ -76,8 +78,8 @@ class _Known:
         self.study, self.folder = study, folder
         self.trials = [trial_record(trial) for trial in study.get_trials(deepcopy=False)]
         self.attributes = {trial.number: trial.user_attrs for trial in study.get_trials(deepcopy=False)}
-        self.settings: dict[str, Any] = study.user_attrs.get("settings", {})
-        self.start: dict[str, Any] = self.settings.get("start", {})
+        self.settings = StudySettings.read(study.user_attrs["settings"], f"the settings of {study.study_name!r}")
+        self.start = self.settings.start
         self.result: dict[str, Any] | None = study.user_attrs.get("result")
         self.ranked = sorted(self.of("complete"), key=lambda trial: (-(trial.score or 0.0), trial.number))
 
@@ -99,8 +101,7 @@ class _Known:
 
 def _title(known: _Known) -> list[str]:
     settings, best = known.settings, known.best
-    what = f"{settings.get('algo', 'Study')} on {settings.get('env', 'an unknown environment')}"
-    lines = [f"# {what}: study {known.study.study_name}", ""]
+    lines = [f"# {settings.algo} on {settings.env}: study {known.study.study_name}", ""]
     if best is None:
         return [*lines, "**No trial is complete yet**, so there is no best configuration."]
     if known.result is None:
@@ -135,7 +136,7 @@ def _best(known: _Known) -> list[str]:
     names = [*changes(known.start, best.section), *(name for name in known.start if name not in best.section)]
     rows = [[f"`{name}`", _value(known.start, name), _value(best.section, name)] for name in names]
     table = markdown_table(["changed", "start", f"trial {best.number}"], rows) if rows else ["The start is the best."]
-    return [*table, "", *_yaml({known.settings.get("env", "env"): best.section})]
+    return [*table, "", *_yaml({known.settings.env: best.section})]
 
 
 def _yaml(content: Any) -> list[str]:
@@ -154,12 +155,15 @@ def _value(section: Mapping[str, Any], name: str) -> str:
 def _seeds(known: _Known) -> list[str]:
     if known.best is None:
         return []
-    rows = [
-        [str(seed), number(max(point.score for point in curve.points)), number(curve.points[-1].score), _curve(curve)]
-        for seed, curve in enumerate(known.best.curves)
-        if curve.points
-    ]
-    return markdown_table(["seed", "best evaluation", "last evaluation", "evaluations"], rows) if rows else []
+    settings, rows = known.settings, []
+    for seed, curve in enumerate(known.best.curves):
+        score = score_curve(settings, curve, known.study.user_attrs.get("seconds"))
+        solved = steps_to_threshold(curve, settings.threshold) if settings.threshold is not None else None
+        last = curve.points[-1].score if curve.points else nan
+        reached = "never" if solved is None else number(solved)
+        rows.append([str(settings.real_seed(seed)), number(score), number(last), reached, _curve(curve)])
+    header = ["seed", "score", "last evaluation", "steps to the threshold", "evaluations"]
+    return markdown_table(header, rows) if rows else []
 
 
 def _curve(curve: Curve) -> str:
@@ -229,7 +233,7 @@ def _budget(known: _Known) -> list[str]:
         ["environment steps", number(steps)],
         ["time of all trainings together", clock(sum(curve.seconds for curve in curves))],
     ]
-    planned = known.settings.get("timesteps", 0) * known.settings.get("seeds", 0)
+    planned = known.settings.timesteps * known.settings.seeds
     saved = sum(max(planned - sum(curve.steps for curve in trial.curves), 0) for trial in known.of("pruned"))
     if saved:
         share = saved / (saved + steps)
@@ -264,27 +268,25 @@ def _plots(known: _Known) -> list[str]:
 
 def _searched(known: _Known) -> list[str]:
     settings = known.settings
-    if not settings:
-        return []
     shown = {
-        "each training": f"{number(settings['timesteps'])} timesteps",
-        "seeds of each trial": str(settings["seeds"]),
-        "score of a training": _OBJECTIVES.get(settings["objective"], settings["objective"]),
-        "score of a trial": f"quantile {settings['quantile']:g} over its seeds",
-        "evaluations": f"{settings['evaluations']} of {settings['episodes']} episodes each",
-        "threshold": "none" if settings.get("threshold") is None else number(settings["threshold"]),
-        "judged by": "time" if settings.get("clock") else "steps",
-        "seed of the study": str(settings["seed"]),
+        "each training": f"{number(settings.timesteps)} timesteps",
+        "seeds of each trial": str(settings.seeds),
+        "score of a training": _OBJECTIVES[settings.objective],
+        "score of a trial": f"quantile {settings.quantile:g} over its seeds",
+        "evaluations": f"{settings.evaluations} of {settings.episodes} episodes each",
+        "threshold": "none" if settings.threshold is None else number(settings.threshold),
+        "judged by": "time" if settings.clock else "steps",
+        "seed of the study": str(settings.seed),
     }
     table = markdown_table(["setting", "value"], [list(row) for row in shown.items()])
-    return [*table, "", "The search space:", *_block(SearchSpace.from_dict(settings["space"]).describe(), "text")]
+    return [*table, "", "The search space:", *_block(SearchSpace.from_dict(settings.space).describe(), "text")]
 
 
 def _commands(known: _Known) -> list[str]:
     settings, attributes, lines = known.settings, known.study.user_attrs, []
     tuned = (known.result or {}).get("written")
     if tuned:
-        words = ["python", "-m", "rl_zoo3.train", "--algo", settings["algo"], "--env", settings["env"]]
+        words = ["python", "-m", "rl_zoo3.train", "--algo", settings.algo, "--env", settings.env]
         command = shlex.join([*words, "-conf", shown_path(Path(tuned))])
         lines += ["Train with the best configuration:", *_block(command)]
     if "command" in attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
@@ -202,6 +203,9 @@ def open_study(
                     known.append(params)
                     study.enqueue_trial(params, user_attrs={"proposed_by": proposed_by, "section": section})
             study.set_user_attr("first", known)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                study.set_metric_names(["score"])  # for optuna-dashboard
             # Through JSON, as it will be read back
             study.set_user_attr("settings", json.loads(settings.model_dump_json()))
     return study

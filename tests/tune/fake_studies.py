@@ -39,6 +39,7 @@ SETTINGS = {
         "fixed": {},
     },
     "start": START,
+    "source": {},
 }
 RESULT = {
     "start": {"scores": [20.5, 22.0, 19.1, 25.0, 21.0], "seeds": [400, 401, 402, 403, 404]},
