@@ -109,13 +109,11 @@ def _pairs(args: argparse.Namespace, configured: Configured) -> list[tuple[str, 
 
 
 def _measure(args: argparse.Namespace, kind: str, n_envs: int, configured: Configured) -> Result:
-    from sb3_ext.runs.speed import measure
-    from sb3_ext.zoo.models import make_model
+    from sb3_ext.zoo.models import measure_training
 
-    n_steps = max(2, configured.n_envs * configured.n_steps // n_envs)
-    hyperparams = {"n_envs": n_envs, "n_steps": n_steps, "ext": _KINDS[kind]}
-    with make_model(args.algo, args.env, hyperparams) as model:
-        return Result(kind, n_envs, n_steps, measure(model, args.seconds))
+    rollout = configured.n_envs * configured.n_steps
+    measured = measure_training(args.algo, args.env, {"ext": _KINDS[kind]}, n_envs, rollout, args.seconds)
+    return Result(kind, n_envs, *measured)
 
 
 def _as_dict(result: Result) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def _new_settings(
     console: Console,
 ) -> tuple[StudySettings, list[First]]:
     """Widen the space until it contains the first configurations, and measure what is ``auto``."""
-    section, notes = resolve_auto(space.start(section), args.algo, args.env, args.seed or 0)
+    section, notes = resolve_auto(space.start(section), args.algo, args.env, args.seed or 0, section)
     first = [First(first[0].proposed_by, section), *first[1:]]
     first = [each for each in first if each.proposed_by != "rl_zoo" or not args.no_rl_zoo]
     for _, other in first:

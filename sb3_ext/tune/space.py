@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.dimension import CantExpress, Dimension, fulfils
 from sb3_ext.tune.space_file import default_space, parse_dimension, read_space
 from sb3_ext.zoo.config.check import check_section
+from sb3_ext.zoo.config.reader import Problem
 from sb3_ext.zoo.config.schema import section_parameters
 from sb3_ext.zoo.config.section_paths import MISSING, NoSuchPath, default_of, read_value, remove_value, write_value
 from sb3_ext.zoo.registry import algorithm_class
 
-__all__ = ["CantExpress", "SearchSpace"]
+__all__ = ["CantExpress", "SearchSpace", "fitted"]
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,49 @@ class SearchSpace:
         return cls(algo, env_id, *read_space(path or default_space(algo), algo))
 
     def start(self, section: Mapping[str, Any]) -> dict[str, Any]:
-        """The section with the fixed values: the one that :meth:`apply` changes."""
+        """
+        The section with the fixed values: the one that a study starts from and that :meth:`apply` changes.
+
+        :raises UsageError: when values of the space are wrong for this section: fixed ones, ends of ranges, choices
+        """
+        known = {problem.text for problem in self._problems(section)}
         new = dict(section)
         for key, value in self.fixed.items():
-            new = write_value(new, key, value)
+            new = self._tried(new, key, value, known)
+        for dimension in self.dimensions:
+            for value in dimension.corners():
+                tried = new
+                for key, allowed in dimension.when.items():
+                    tried = write_value(tried, key, self._example(key, allowed))
+                self._tried(tried, dimension.key, value, known)
+            if self._value(new, dimension.key) is MISSING and not dimension.when:
+                unknown = f"{dimension.key} has no default, and the section does not set it: set it there"
+                raise UsageError(f"{self._place(dimension.key)}: {unknown}, so that the study has a start.")
         return new
+
+    def _tried(self, section: Mapping[str, Any], key: str, value: Any, known: Collection[str]) -> dict[str, Any]:
+        """With a value, checked."""
+        try:
+            new = write_value(section, key, value)
+        except NoSuchPath as error:
+            raise UsageError(f"{self._place(key)}: {error}") from None
+        for problem in self._problems(new):
+            if problem.text not in known and not problem.is_warning:
+                raise UsageError(f"{self._place(key)}: {problem.text}")
+        return new
+
+    def _problems(self, section: Mapping[str, Any]) -> list[Problem]:
+        # Not measured yet
+        numbers = {key: 2 for key in ("n_envs", "n_steps") if section.get(key) == "auto"}
+        return check_section({**section, **numbers}, self.algo, self.env_id, str, has_budget=True)
+
+    def _place(self, key: str) -> str:
+        return self.places.get(key, "the search space")
+
+    def _example(self, key: str, allowed: list[Any]) -> Any:
+        """A value that fulfils a condition."""
+        of_key = next(dimension for dimension in self.dimensions if dimension.key == key)
+        return next((value for value in of_key.corners() if fulfils(value, allowed)), allowed[0])
 
     def suggest(self, trial: optuna.Trial) -> None:
         """Ask for all parameters, those of conditional keys only if they count."""
@@ -83,8 +122,12 @@ class SearchSpace:
         return active
 
     def _value(self, section: Mapping[str, Any], key: str) -> Any:
-        value = read_value(section, key)
-        return default_of(section, key, self.algo, self.env_id) if value is MISSING else value
+        """``MISSING`` for one without a default, or of a wrapper that the section does not have."""
+        try:
+            value = read_value(section, key)
+            return default_of(section, key, self.algo, self.env_id) if value is MISSING else value
+        except NoSuchPath:
+            return MISSING
 
     def apply(self, section: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
         """
@@ -102,56 +145,26 @@ class SearchSpace:
                     new = write_value(new, key, values[key])
             elif key in before:
                 new = remove_value(new, key)
-        return _fitted(new, section, self.algo)
+        return fitted(new, section, self.algo)
 
     def including(self, section: Mapping[str, Any]) -> tuple[SearchSpace, list[str]]:
         """
         Widened so that the section's values are inside.
 
         :return: and what was widened
-        :raises UsageError: when values of the space are wrong for this section
         """
-        values: dict[str, Any] = {}
-        dimensions, changes = [], []
-        self.check(section)
-        for dimension in self.dimensions:
-            new = dimension
-            if dimension.is_active(values):
-                value = values[dimension.key] = self._value(section, dimension.key)
-                new = dimension if value is MISSING else dimension.widened(value)
-            if new != dimension:
-                changes.append(f"{dimension.key}: {new.allowed}, so that it contains {values[dimension.key]!r}")
-            dimensions.append(new)
-        return replace(self, dimensions=tuple(dimensions)), changes
-
-    def check(self, section: Mapping[str, Any]) -> None:
-        """
-        Try the ends of all ranges and all choices in a section.
-
-        :raises UsageError: with the first mistake, its file and line
-        """
-        base = self.start(section)
-        known = {problem.text for problem in check_section(_without_auto(base), self.algo, self.env_id, str, True)}
-        for dimension in self.dimensions:
-            place = self.places.get(dimension.key, "the search space")
-            for value in dimension.corners():
-                tried = base
-                try:
-                    for key, allowed in dimension.when.items():
-                        tried = write_value(tried, key, self._example(key, allowed))
-                    tried = write_value(tried, dimension.key, value)
-                    read_value(tried, dimension.key)
-                except NoSuchPath as error:
-                    raise UsageError(f"{place}: {error}") from None
-                found = check_section(_without_auto(tried), self.algo, self.env_id, str, True)
-                new = [p.text for p in found if not p.is_warning and p.text not in known]
-                if new:
-                    raise UsageError(f"{place}: {new[0]}")
-
-    def _example(self, key: str, allowed: list[Any]) -> Any:
-        """A value that fulfils a condition."""
-        of_key = next(dimension for dimension in self.dimensions if dimension.key == key)
-        return next((value for value in of_key.corners() if fulfils(value, allowed)), allowed[0])
+        new = {
+            dimension.key: dimension.widened(value)
+            for dimension, value in self._values(section)
+            if value is not MISSING
+        }
+        changed = [dimension for dimension in self.dimensions if new.get(dimension.key, dimension) != dimension]
+        dimensions = tuple(new.get(dimension.key, dimension) for dimension in self.dimensions)
+        said = [
+            f"Search space: {d.key} is {new[d.key].allowed}, to include {self._value(section, d.key)!r}."
+            for d in changed
+        ]
+        return replace(self, dimensions=dimensions), said
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -176,23 +189,26 @@ def _is_equal(dimension: Dimension, one: Any, other: Any) -> bool:
         return False
 
 
-def _without_auto(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers in the place of ``auto``, for checks before it is known."""
-    return {key: 2 if value == "auto" and key in ("n_envs", "n_steps") else value for key, value in section.items()}
+def fitted(new: dict[str, Any], old: Mapping[str, Any], algo: str) -> dict[str, Any]:
+    """
+    What follows from other values: RL Zoo wants the type of a noise, and a batch is not larger than the rollout.
 
-
-def _fitted(new: dict[str, Any], old: Mapping[str, Any], algo: str) -> dict[str, Any]:
-    """What follows from other values: RL Zoo wants the type of a noise, and SB3 a batch that divides the rollout."""
+    :param old: the section before it was changed; what was not changed stays
+    """
     if "noise_std" in new:
         new.setdefault("noise_type", "normal")
-    parameters = section_parameters(algorithm_class(algo))
     keys = ("n_envs", "n_steps", "batch_size")
-    has_batches = issubclass(algorithm_class(algo), OnPolicyAlgorithm) and {"n_steps", "batch_size"} <= set(parameters)
-    if not has_batches or all(new.get(key) == old.get(key) for key in keys):
+    algorithm = algorithm_class(algo)
+    given = {
+        "n_envs": 1,
+        **{name: p.default for name, p in section_parameters(algorithm).items() if p.has_default},
+        **new,
+    }
+    is_same = all(new.get(key) == old.get(key) for key in keys)
+    if is_same or not issubclass(algorithm, OnPolicyAlgorithm) or given.get("batch_size") is None:
         return new
-    n_envs, n_steps, batch_size = (new.get(key, parameters[key].default if key != "n_envs" else 1) for key in keys)
-    if batch_size is None:
-        return new
-    rollout, wanted = to_integer(n_envs) * to_integer(n_steps), to_integer(batch_size)
-    fitting = max((size for size in range(1, min(wanted, rollout) + 1) if rollout % size == 0), default=wanted)
-    return new if fitting == wanted else {**new, "batch_size": fitting}
+    n_envs, n_steps, wanted = (to_integer(given[key]) for key in keys)
+    rollout = n_envs * n_steps
+    # PPO's should divide it: a last minibatch of a few samples is noise
+    largest = max(size for size in range(1, min(wanted, rollout) + 1) if rollout % size == 0)
+    return new if largest == wanted else {**new, "batch_size": largest}

@@ -4,37 +4,52 @@ import argparse
 import contextlib
 import io
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import rl_zoo3.train  # noqa: F401  registers environments; the import hook registers us
+import yaml
 from rl_zoo3 import exp_manager
 from rl_zoo3.utils import ALGOS
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.common.names import check_choice, nearest
+from sb3_ext.runs.speed import Speed, measure
 
-__all__ = ["make_model"]
+__all__ = ["make_model", "measure_training"]
 
 
 @contextlib.contextmanager
 def make_model(
-    algo: str, env_id: str, hyperparams: dict[str, Any], conf: str | None = None, seed: int = 0
+    algo: str,
+    env_id: str,
+    hyperparams: Mapping[str, Any],
+    conf: str | None = None,
+    seed: int = 0,
+    section: Mapping[str, Any] | None = None,
 ) -> Iterator[OnPolicyAlgorithm]:
-    """``hyperparams`` change the section of the file ``conf``, by default the algorithm's own."""
+    """
+    :param hyperparams: change the section
+    :param conf: the section's file, by default the algorithm's own
+    :param section: itself, instead
+    """
     if env_id not in gym.registry:
         raise ValueError(f"There is no environment {env_id!r}: {nearest(env_id, list(gym.registry))}")
     on_policy = [name for name, algorithm in ALGOS.items() if issubclass(algorithm, OnPolicyAlgorithm)]
     check_choice("--algo", algo, on_policy)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        if section is not None:
+            conf = str(Path(folder, "section.yml"))
+            Path(conf).write_text(yaml.safe_dump({env_id: dict(section)}), encoding="utf-8")
         manager = exp_manager.ExperimentManager(
             argparse.Namespace(),
             algo,
             env_id,
             folder,
             eval_freq=-1,
-            hyperparams=hyperparams,
+            hyperparams=dict(hyperparams),
             seed=seed,
             verbose=0,
             config=conf,
@@ -47,3 +62,24 @@ def make_model(
         finally:
             assert model.env is not None
             model.env.close()
+
+
+def measure_training(
+    algo: str,
+    env_id: str,
+    hyperparams: Mapping[str, Any],
+    n_envs: int,
+    rollout: int,
+    seconds: float,
+    section: Mapping[str, Any] | None = None,
+) -> tuple[int, Speed]:
+    """
+    Train for about ``seconds``.
+
+    :param rollout: steps of all environments together between two updates
+    :return: ``n_steps`` and the speed
+    """
+    n_steps = max(2, rollout // n_envs)
+    changed = {**hyperparams, "n_envs": n_envs, "n_steps": n_steps}
+    with make_model(algo, env_id, changed, section=section) as model:
+        return n_steps, measure(model, seconds)

@@ -71,7 +71,8 @@ def _edited(section: Mapping[str, Any], key: str, edit: Callable[[Any, Any], Any
         edit(new, first)
         return new
     raw = new.get(first)
-    tree = container = {} if raw is None else _open(first, raw)
+    opened = _open(first, raw)
+    tree = container = {} if opened is None else opened
     for part in parts[:-1]:
         below = _child(container, part, key)
         if below is MISSING or below is None:
@@ -167,36 +168,35 @@ def _names_in(tree: Any) -> bool:
 def default_of(section: Mapping[str, Any], key: str, algo: str, env_id: str) -> Any:
     """The value that a missing key has, from the signature of what takes it; ``MISSING`` where there is none."""
     first, *parts = key.split(".")
-    parameters = section_parameters(algorithm_class(algo))
+    default: Any = MISSING
     if not parts:
-        default = parameters[first].default if parameters[first].has_default else _DEFAULTS.get(first, MISSING)
-        return list(default) if isinstance(default, tuple) else default
-    if first == "ext":
-        value: Any = read_ext(section.get("ext"), algo in ALGORITHMS)
+        parameter = section_parameters(algorithm_class(algo))[first]
+        default = parameter.default if parameter.has_default else _DEFAULTS.get(first, MISSING)
+    elif first == "ext":
+        default = read_ext(section.get("ext"), algo in ALGORITHMS)
         for part in parts:
-            value = getattr(value, part, MISSING)
-        return list(value) if isinstance(value, tuple) else value
-    taker = _taker(section, first, parts[0], algo, env_id)
-    names = parts[1:] if first in _CLASS_KEYS else parts
-    if taker is None or len(names) != 1:
-        return MISSING
-    for function in taker.__mro__ if isinstance(taker, type) else (taker,):
-        parameter = inspect.signature(function).parameters.get(names[0])
-        if parameter is not None:
-            default = MISSING if parameter.default is parameter.empty else parameter.default
-            return f"nn.{default.__name__}" if isinstance(default, type) else default
-    return MISSING
+            default = getattr(default, part, MISSING)
+    else:
+        taker, names = _taker(section, first, parts, algo, env_id)
+        for base in taker.__mro__ if isinstance(taker, type) else (taker,):
+            function = vars(base).get("__init__") if isinstance(base, type) else base
+            found = inspect.signature(function).parameters.get(".".join(names)) if function is not None else None
+            if found is not None and default is MISSING and found.default is not found.empty:
+                default = f"nn.{found.default.__name__}" if isinstance(found.default, type) else found.default
+    default = list(default) if isinstance(default, tuple) else default
+    return default if default is None or isinstance(default, (bool, int, float, str, list, dict)) else MISSING
 
 
-def _taker(section: Mapping[str, Any], first: str, name: str, algo: str, env_id: str) -> Callable[..., Any] | None:
-    """The class or function that gets the arguments of a key."""
+def _taker(section: Mapping[str, Any], first: str, parts: list[str], algo: str, env_id: str) -> tuple[Any, list[str]]:
+    """The class or function that gets the arguments of a key, and the path below."""
     if first in _CLASS_KEYS:
-        path = _Classes(section.get(first)).paths.get(name, "")
-        found: Callable[..., Any] = import_object(first, path, callable, "wrapper")
-        return found
+        path = _Classes(section.get(first)).paths[parts[0]]
+        return import_object(first, path, callable, "class"), parts[1:]
     if first == "policy_kwargs":
-        return algorithm_class(algo).policy_aliases.get(str(section.get("policy")))
+        policy = str(section.get("policy"))
+        named = algorithm_class(algo).policy_aliases.get(policy)
+        return named or import_object("policy", policy, callable, "policy"), parts
     if first == "env_kwargs" and env_id in gym.registry:
         creator = gym.registry[env_id].entry_point
-        return creator if callable(creator) else load_env_creator(str(creator))
-    return None
+        return creator if callable(creator) else load_env_creator(str(creator)), parts
+    return None, parts
