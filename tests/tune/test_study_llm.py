@@ -13,6 +13,7 @@ import rl_zoo3.train  # noqa: F401  registers environments and our algorithms
 from sb3_ext.tune.llm import LLMError, LLMProposer, LLMTurns
 from sb3_ext.tune.llm_command import ask_program
 from sb3_ext.tune.llm_prompt import write_prompt
+from sb3_ext.tune.settings import StudySettings
 from sb3_ext.tune.space import SearchSpace
 from sb3_ext.zoo.config.files import find_section
 
@@ -25,10 +26,15 @@ def space() -> SearchSpace:
     return SearchSpace.read(None, "ppo_ext", "CartPole-v1").including(START)[0]
 
 
+def settings(start, space) -> dict:
+    known = {"algo": "ppo_ext", "env": "CartPole-v1", "timesteps": 5000}
+    return StudySettings(**known, source={}, start=start, space=space.as_dict()).model_dump(mode="json")
+
+
 def make_study(trials=1) -> optuna.Study:
     """The start, and trials whose best is the one with ``gae_lambda`` 0.95."""
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
-    study.set_user_attr("settings", {"algo": "ppo_ext", "env": "CartPole-v1", "start": START, "timesteps": 5000})
+    study.set_user_attr("settings", settings(START, space()))
     study.enqueue_trial(space().params_of(START), user_attrs={"proposed_by": "start", "section": START})
     for number in range(trials):
         trial = study.ask()
@@ -134,6 +140,7 @@ def test_the_section_is_checked_by_the_config_schema(tmp_path):
     start = {**START, "n_steps": 32, "batch_size": 256, "n_envs": 8}
     wide = SearchSpace.read(tmp_path / "space.yml", "ppo_ext", "CartPole-v1")
     study = optuna.create_study(direction="maximize")
+    study.set_user_attr("settings", settings(start, wide))
     with pytest.raises(LLMError, match=r"must be at least 2"):
         LLMProposer(answering(tmp_path, *["n_steps: 1\nn_envs: 1"] * 2), 20).propose(wide, study, start)
 
