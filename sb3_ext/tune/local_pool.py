@@ -13,7 +13,7 @@ from typing import Any
 
 from sb3_ext.common.process_start import starting_process
 from sb3_ext.runs.processes.child import start_python
-from sb3_ext.tune.pool import Done, Event, Losses, Reached, Refused
+from sb3_ext.tune.pool import Done, Event, Losses, Lost, Reached, Refused
 from sb3_ext.zoo.trial_training import Curve, Point, TrialTraining
 
 __all__ = ["LocalPool"]
@@ -48,7 +48,6 @@ class LocalPool:
             self._ended.append(self._idle.pop())
         worker = self._idle.pop() if self._idle else _Worker(self._log)
         self._busy[key] = worker
-        worker.points = []
         worker.send(training)
 
     def answer(self, key: Any, go_on: bool) -> None:
@@ -70,17 +69,17 @@ class LocalPool:
     def _read(self, key: Any) -> Event:
         worker = self._busy[key]
         message = worker.receive()
-        if message is None:
-            self._ended.append(self._busy.pop(key))
-            return self._losses.add(key, worker.how_it_ended, worker.points)
         if isinstance(message, Point):
-            worker.points.append(message)
-            return Reached(key, message)
-        self._idle.append(self._busy.pop(key))
-        self._losses.forget(key)
-        return Done(key, message) if isinstance(message, Curve) else Refused(key, message)
+            return self._losses.see(Reached(key, message))
+        del self._busy[key]
+        if message is None:
+            self._ended.append(worker)
+            return self._losses.see(Lost(key, worker.how_it_ended))
+        self._idle.append(worker)
+        return self._losses.see(Done(key, message) if isinstance(message, Curve) else Refused(key, message))
 
     def stop(self, key: Any) -> None:
+        self._losses.forget(key)
         worker = self._busy.pop(key, None)
         if worker is not None:
             worker.process.terminate()
@@ -107,7 +106,6 @@ class _Worker:
         finally:
             if log is not None:
                 os.close(target)
-        self.points: list[Point] = []
 
     @property
     def is_alive(self) -> bool:

@@ -1,7 +1,6 @@
 """Where trainings of a study run: processes of this machine, or a Ray cluster."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
 from typing import Any, NamedTuple, Protocol
 
 from sb3_ext.zoo.trial_training import Curve, Point, TrialTraining
@@ -51,20 +50,29 @@ class Losses:
 
     def __init__(self) -> None:
         self._counts: Counter[Any] = Counter()
+        self._points: defaultdict[Any, list[Point]] = defaultdict(list)
 
-    def add(self, key: Any, reason: str, points: Iterable[Point]) -> Lost | Done:
-        """:param points: that the training had reached"""
-        self._counts[key] += 1
-        if self._counts[key] < _MAX_LOSSES:
-            return Lost(key, reason)
+    def see(self, event: Event) -> Event:
+        """The event; for one loss too many, the end of the training."""
+        key = event.key
+        if isinstance(event, Reached):
+            self._points[key].append(event.point)
+            return event
+        points = tuple(self._points.pop(key, ()))
+        if isinstance(event, Lost):
+            self._counts[key] += 1
+            if self._counts[key] < _MAX_LOSSES:
+                return event
+            last = points[-1] if points else Point(0, 0.0, 0.0)
+            error = f"lost {_MAX_LOSSES} times in a row: {event.reason}"
+            event = Done(key, Curve(points, last.step, last.seconds, error=error))
         self.forget(key)
-        points = tuple(points)
-        steps, seconds = (points[-1].step, points[-1].seconds) if points else (0, 0.0)
-        return Done(key, Curve(points, steps, seconds, error=f"lost {_MAX_LOSSES} times in a row: {reason}"))
+        return event
 
     def forget(self, key: Any) -> None:
-        """It has ended by itself."""
+        """It has ended by itself, or was stopped."""
         del self._counts[key]
+        self._points.pop(key, None)
 
 
 class Pool(Protocol):
