@@ -33,10 +33,11 @@ from sb3_ext.runs.report.plots import make_figure
 __all__ = ["PLOTS", "draw_plots", "importance_of", "key_of", "missing_plots"]
 
 PLOTS = ("history", "importance", "parallel")
-#: With fewer trials, importance would be noise
+#: With fewer complete trials, importance would be noise
 _ENOUGH = 5
 #: Lines and axes of parallel coordinates; more can't be read
 _MAX_LINES, _MAX_AXES, _MAX_TICKS = 300, 10, 8
+_MAX_BARS = 15
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31")
 _GREY = "#7d858e"
 
@@ -68,14 +69,16 @@ def draw_plots(study: optuna.Study, folder: Path) -> list[Path]:
 
 def missing_plots(study: optuna.Study) -> dict[str, str]:
     """Plots that can't be drawn, and why."""
-    n_complete, params = len(_complete(study)), _searched(study)
-    if not n_complete:
+    scores, params = [_value(trial) for trial in _complete(study)], _searched(study)
+    if not scores:
         return dict.fromkeys(PLOTS, "no trial is complete")
     missing = {} if params else {"parallel": "nothing was searched"}
     if len(params) < 2:
         missing["importance"] = "fewer than two parameters were searched"
-    elif n_complete + len(_of_state(study, TrialState.PRUNED)) < _ENOUGH:
-        missing["importance"] = f"fewer than {_ENOUGH} trials are complete or pruned"
+    elif len(scores) < _ENOUGH:
+        missing["importance"] = f"fewer than {_ENOUGH} trials are complete"
+    elif min(scores) == max(scores):
+        missing["importance"] = "all scores are equal"
     return missing
 
 
@@ -108,15 +111,15 @@ def _text_of(study: optuna.Study, name: str, value: float) -> str:
 
 
 def _evaluator(study: optuna.Study) -> optuna.importance.BaseImportanceEvaluator:
-    """At least five trials are the best ones, if there are enough."""
-    quantile = min(max(0.1, 5 / len(study.get_trials(deepcopy=False))), 0.5)
+    """At least five trials are the best ones, or half of them."""
+    quantile = min(max(0.1, _ENOUGH / len(study.get_trials(deepcopy=False))), 0.5)
     return optuna.importance.PedAnovaImportanceEvaluator(target_quantile=quantile)
 
 
 def _with_pruned(study: optuna.Study) -> optuna.Study:
-    """Pruned trials count as the worst ones: without them, what is hopeless would seem not to matter."""
+    """Pruned trials count as worse than all others: without them, what is hopeless would seem not to matter."""
     complete = _complete(study)
-    worst = min(_value(trial) for trial in complete)
+    worst = min(_value(trial) for trial in complete) - 1
     pruned = [
         create_trial(value=worst, params=trial.params, distributions=trial.distributions)
         for trial in _of_state(study, TrialState.PRUNED)
@@ -192,7 +195,7 @@ def _history(study: optuna.Study) -> Figure:
 
 
 def _importance(study: optuna.Study) -> Figure:
-    shares = importance_of(study)
+    shares = dict(list(importance_of(study).items())[:_MAX_BARS])
     figure = make_figure(8, 1.0 + 0.32 * len(shares))
     axes = figure.add_subplot()
     names = list(shares)[::-1]

@@ -6,6 +6,7 @@ Each section returns lines of Markdown; one without lines is left out.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -213,7 +214,7 @@ def _top(known: _Known) -> list[str]:
 
 
 def _importance(known: _Known) -> list[str]:
-    shares = {key_of(name): share for name, share in importance_of(known.study).items()}
+    shares = {key_of(name): share for name, share in list(importance_of(known.study).items())[:_TOP]}
     if not shares:
         return []
     width, most = max(map(len, shares)), max(shares.values())
@@ -291,7 +292,7 @@ def _commands(known: _Known) -> list[str]:
         lines += ["Train with the best configuration:", *_block(command)]
     if "command" in attributes:
         n = len(known.trials)
-        more = f"{attributes['command']} --trials {2 * n}"
+        more = re.sub(r" --trials[ =]\d+", "", attributes["command"]) + f" --trials {2 * n}"
         lines += [f"Continue the study, with more than its {n} trials:", *_block(more)]
     storage = getattr(known.study._storage, "_backend", known.study._storage)
     address = getattr(storage, "url", None) or getattr(storage, "_file_path", None)  # of a database, of a journal

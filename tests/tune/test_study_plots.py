@@ -77,7 +77,7 @@ def test_a_few_trials_have_no_importance(tmp_path, n_trials):
     study = make_study(n_trials, pruned=False)
     draw_plots(study, tmp_path)
     assert names_in(tmp_path) == files_of("history", "parallel")
-    assert missing_plots(study) == {"importance": "fewer than 5 trials are complete or pruned"}
+    assert missing_plots(study) == {"importance": "fewer than 5 trials are complete"}
     assert importance_of(study) == {}
 
 
@@ -99,18 +99,28 @@ def test_without_a_complete_trial_nothing_is_drawn_and_old_plots_go(tmp_path, st
     assert missing_plots(study) == dict.fromkeys(PLOTS, "no trial is complete")
 
 
+def test_the_best_trials_are_told_from_many_pruned_ones():
+    study = make_study()
+    for index in range(30):
+        is_good = index % 6 == 0
+        params = {"learning_rate": 0.001 if is_good else 0.05, "n_epochs": 1 + index % 5}
+        add_trial(study, params, "complete" if is_good else "pruned", 100.0 + index)
+    assert importance_of(study)["learning_rate"] > 0.8
+
+
 def test_equal_scores_and_an_infinite_one_can_be_drawn(tmp_path):
     study = make_study()
     for index in range(6):
         add_trial(study, {"n_epochs": 5, "gamma": 0.9 + 0.01 * index, "lr_schedule": None}, height=100.0)
     add_trial(study, {"n_epochs": 5, "gamma": 0.95, "lr_schedule": "linear"}, height=float("-inf"))
-    assert len(draw_plots(study, tmp_path)) == 6
+    assert len(draw_plots(study, tmp_path)) == 4
+    assert missing_plots(study) == {"importance": "all scores are equal"}
 
 
 def test_a_parameter_that_only_pruned_trials_have_gets_no_axis(tmp_path):
     study = make_study()
     for index in range(6):
-        add_trial(study, {"gamma": 0.9 + 0.01 * index, "n_epochs": index + 1})
+        add_trial(study, {"gamma": 0.9 + 0.01 * index, "n_epochs": index + 1}, height=100.0 + index)
         add_trial(study, {"gamma": 0.9 + 0.01 * index, "target_kl": 0.01}, "pruned")
     assert len(draw_plots(study, tmp_path)) == 6
 

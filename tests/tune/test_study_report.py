@@ -109,7 +109,7 @@ def test_the_plots_that_it_shows_exist(report, folder):
 def test_the_commands_train_continue_and_look_into_it(report, folder):
     text = section_of(report, "Commands")
     assert "rl_zoo3.train --algo ppo_ext --env CartPole-v1 -conf hyperparams/ppo_ext.yml" in text
-    assert "-conf my.yml --storage postgresql://me:***@host/db --trials 32 --trials 64\n" in text
+    assert "-conf my.yml --storage postgresql://me:***@host/db --trials 64\n" in text
     assert f"optuna-dashboard {folder / 'study.log'}\n" in text
 
 
