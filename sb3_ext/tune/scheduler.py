@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 from optuna.trial import TrialState
@@ -112,9 +112,11 @@ class Scheduler:
         estimates = []
         if self._budget.seconds is not None:
             estimates.append(self._budget.seconds - elapsed)
-        if self._budget.trials is not None and self._durations:
+        ended = [seconds for seconds in self._durations.values() if seconds > 0]
+        if self._budget.trials is not None and ended:
             left = self._budget.trials - sum(counts[state] for state in ("complete", "pruned", "failed"))
-            estimates.append(left * median(self._durations.values()) / max(1, len(self._running)))
+            # The mean, because most are pruned early and a few are not
+            estimates.append(left * fmean(ended) / max(1, len(self._running)))
         return max(0.0, min(estimates)) if estimates else None
 
     @property
