@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import optuna
 import yaml
+from rich.console import Console
 
 from sb3_ext.common.clean_text import printable
 from sb3_ext.common.names import nearest
 from sb3_ext.tune.llm_command import LLMError, ask_program
 from sb3_ext.tune.llm_prompt import correction, ranked, values_of, write_prompt
-from sb3_ext.tune.samplers import LLM
+from sb3_ext.tune.samplers import LLM, turn_of
 from sb3_ext.tune.space import CantExpress, SearchSpace
+from sb3_ext.tune.study import Proposed, TuneStudy
 from sb3_ext.zoo.config.check import check_section
 from sb3_ext.zoo.config.section_paths import write_value
 
-__all__ = ["LLMError", "LLMProposer", "LLMTurns", "Proposal"]
+__all__ = ["LLMError", "LLMProposals", "LLMProposer"]
 
 _FENCED = re.compile(r"^```[^\n`]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 #: Characters of a mapping; YAML takes very long for some that are not one
@@ -31,23 +33,6 @@ _MAX_MISTAKE = 300
 _MAX_FAILURES = 3
 
 
-class Proposal(NamedTuple):
-    """
-    :param params: Optuna's parameters
-    :param section: what they make of the start
-    :param note: why, in the model's words
-    """
-
-    params: dict[str, Any]
-    section: dict[str, Any]
-    note: str
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Of the trial."""
-        return {"proposed_by": LLM, "section": self.section, **({_NOTE: self.note} if self.note else {})}
-
-
 class LLMProposer:
     """
     :param command: a program that reads a prompt on standard input and answers with YAML
@@ -58,7 +43,7 @@ class LLMProposer:
         self._command = command
         self._timeout = timeout
 
-    def propose(self, space: SearchSpace, study: optuna.Study, start: Mapping[str, Any]) -> Proposal:
+    def propose(self, space: SearchSpace, study: optuna.Study, start: Mapping[str, Any]) -> Proposed:
         """
         Mistakes in the answer are sent back once.
 
@@ -76,34 +61,36 @@ class LLMProposer:
         return proposal
 
 
-class LLMTurns:
+class LLMProposals:
     """
-    When to give up: a program that fails at its first call is a mistake of the user. Later, a sampler takes its place
-    until it has failed three times in a row.
+    The model's trials of a study. If its first call fails, that is a mistake of the user, and the study ends. Later, a
+    sampler takes its place until it has failed three times in a row.
 
-    :param say: tells the user of a failure
+    :param console: for messages about failures
     """
 
-    def __init__(self, proposer: LLMProposer, say: Callable[[str], None]):
-        self._proposer = proposer
-        self._say = say
+    def __init__(self, command: str, timeout: float, console: Console):
+        self._proposer = LLMProposer(command, timeout)
+        self._console = console
         self._has_worked = False
         self._failures = 0
 
-    def propose(self, space: SearchSpace, study: optuna.Study, start: Mapping[str, Any]) -> Proposal | None:
+    def __call__(self, study: TuneStudy) -> Proposed | None:
         """
-        :return: ``None`` for a trial that a sampler should propose
+        :return: ``None`` if it is a sampler's turn, or if the model failed
         :raises LLMError: when the study should end
         """
+        if turn_of(study.samplers, len(study.trials())) != LLM:
+            return None
         try:
-            proposal = self._proposer.propose(space, study, start)
+            proposal = self._proposer.propose(study.space, study.study, study.settings.start)
         except LLMError as error:
             self._failures += 1
             if not self._has_worked or self._failures == _MAX_FAILURES:
                 times = f"\nThis was failure {self._failures} in a row." if self._has_worked else ""
                 advice = "The study is kept: continue it with the same command, or with another --sampler."
                 raise LLMError(f"{error}{times}\n{advice}") from None
-            self._say(f"{error} TPE proposes this trial instead.")
+            self._console.print(f"{error} TPE proposes this trial instead.", markup=False)
             return None
         self._has_worked, self._failures = True, 0
         return proposal
@@ -111,7 +98,7 @@ class LLMTurns:
 
 def _read_answer(
     answer: str, space: SearchSpace, study: optuna.Study, start: Mapping[str, Any]
-) -> tuple[Proposal | None, list[str]]:
+) -> tuple[Proposed | None, list[str]]:
     """:return: the proposal, or what is wrong with it"""
     given = _mapping_in(answer)
     if given is None:
@@ -123,7 +110,8 @@ def _read_answer(
         mistakes = _problems(section, space) or _repeats(params, space, study)
     if mistakes:
         return None, [mistake[:_MAX_MISTAKE] for mistake in mistakes]
-    return Proposal(params, section, note), []
+    attributes = {"proposed_by": LLM, "section": section, _NOTE: note}
+    return Proposed(params, {name: value for name, value in attributes.items() if value}), []
 
 
 def _mapping_in(answer: str) -> dict[str, Any] | None:

@@ -5,16 +5,19 @@ import os
 import signal
 import sys
 import time
+from contextlib import nullcontext
 
 import optuna
 import pytest
 import rl_zoo3.train  # noqa: F401  registers environments and our algorithms
+from rich.console import Console
 
-from sb3_ext.tune.llm import LLMError, LLMProposer, LLMTurns
+from sb3_ext.tune.llm import LLMError, LLMProposals, LLMProposer
 from sb3_ext.tune.llm_command import ask_program
 from sb3_ext.tune.llm_prompt import write_prompt
 from sb3_ext.tune.settings import StudySettings
 from sb3_ext.tune.space import SearchSpace
+from sb3_ext.tune.study import TuneStudy
 from sb3_ext.zoo.config.files import find_section
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -78,19 +81,19 @@ def propose(command, study=None, timeout=20.0):
 )
 def test_an_answer_becomes_a_trial_and_missing_keys_keep_the_best_trials_values(tmp_path, answer):
     proposal = propose(answering(tmp_path, answer))
-    assert proposal.note == "less variance"
-    assert proposal.section == {**START, "gae_lambda": 0.9}
+    assert proposal.attributes["note"] == "less variance"
+    assert proposal.attributes["section"] == {**START, "gae_lambda": 0.9}
     study = make_study()
     study.enqueue_trial(proposal.params, user_attrs=proposal.attributes)
     trial = study.ask()
     space().suggest(trial)
-    assert space().apply(START, trial.params) == proposal.section
+    assert space().apply(START, trial.params) == proposal.attributes["section"]
 
 
 def test_a_key_that_the_proposal_makes_count_has_its_default(tmp_path):
     assert START["learning_rate"] == "lin_0.001"
     proposal = propose(answering(tmp_path, "learning_rate: 0.001"))
-    assert proposal.section["kl_adaptive_lr"] is None
+    assert proposal.attributes["section"]["kl_adaptive_lr"] is None
 
 
 def test_the_prompt_has_space_start_report_trials_and_rules(tmp_path):
@@ -129,7 +132,7 @@ def test_passwords_in_the_section_are_not_sent():
 )
 def test_a_mistake_is_sent_back_once_and_a_correct_answer_is_used(tmp_path, answer, mistake):
     proposal = propose(answering(tmp_path, answer, "learning_rate: 0.001"))
-    assert proposal.section["learning_rate"] == 0.001
+    assert proposal.attributes["section"]["learning_rate"] == 0.001
     second = (tmp_path / "prompt 1").read_text()
     assert second.startswith((tmp_path / "prompt 0").read_text())
     assert f"It can't be used:\n- {mistake}" in second
@@ -222,23 +225,31 @@ def test_children_of_the_program_are_killed_with_it(tmp_path, parent_hangs):
     pytest.fail("the child lives on")
 
 
-def test_if_the_first_call_fails_the_study_ends(tmp_path):
-    said = []
-    with pytest.raises(LLMError, match=r"can't be started.*\nThe study is kept"):
-        LLMTurns(LLMProposer("no-such-model"), said.append).propose(space(), make_study(), START)
-    assert said == []
-
-
-def test_later_failures_leave_the_trial_to_tpe_and_three_in_a_row_end_the_study(tmp_path):
-    answers = ["learning_rate: 0.001", *["no idea"] * 2, "learning_rate: 0.002", *["no idea"] * 6]
-    said = []
-    turns = LLMTurns(LLMProposer(answering(tmp_path, *answers)), said.append)
+def tune_study(samplers=("llm",)) -> TuneStudy:
     study = make_study()
-    proposals = [turns.propose(space(), study, START) for _ in range(5)]
-    assert [proposal is None for proposal in proposals] == [False, True, False, True, True]
-    assert len(said) == 3 and said[0].endswith("TPE proposes this trial instead.")
+    return TuneStudy(study, StudySettings.read(study.user_attrs["settings"], "settings"), nullcontext, samplers)
+
+
+def test_if_the_first_call_fails_the_study_ends(capsys):
+    with pytest.raises(LLMError, match=r"can't be started.*\nThe study is kept"):
+        LLMProposals("no-such-model", 20.0, Console())(tune_study())
+    assert capsys.readouterr().out == ""
+
+
+def test_later_failures_leave_the_trial_to_tpe_and_three_in_a_row_end_the_study(tmp_path, capsys):
+    answers = ["gamma: 0.95", *["no idea"] * 2, "gamma: 0.96", *["no idea"] * 6]
+    propose = LLMProposals(answering(tmp_path, *answers), 20.0, Console(width=200))
+    study = tune_study()
+    assert [propose(study) is None for _ in range(5)] == [False, True, False, True, True]
+    assert capsys.readouterr().out.count("TPE proposes this trial instead.") == 3
     with pytest.raises(LLMError, match="failure 3 in a row"):
-        turns.propose(space(), study, START)
+        propose(study)
+
+
+def test_the_model_is_asked_only_in_its_turn(tmp_path):
+    propose = LLMProposals(answering(tmp_path, "gamma: 0.95"), 20.0, Console())
+    assert propose(tune_study(("llm", "tpe"))) is None
+    assert propose(tune_study(("tpe", "llm"))) is not None
 
 
 RULES = """
@@ -256,12 +267,11 @@ print("```")
 
 def test_a_rule_based_program_climbs_from_the_best_trial_that_it_is_shown(tmp_path):
     study = make_study()
-    turns = LLMTurns(LLMProposer(program(tmp_path, RULES)), pytest.fail)
     for _ in range(5):
-        proposal = turns.propose(space(), study, START)
+        proposal = propose(program(tmp_path, RULES), study)
         study.enqueue_trial(proposal.params, user_attrs=proposal.attributes)
         trial = study.ask()
         space().suggest(trial)
-        study.tell(trial, 100 + 10 * proposal.section["gae_lambda"])
+        study.tell(trial, 100 + 10 * proposal.attributes["section"]["gae_lambda"])
     assert study.best_trial.user_attrs["section"]["gae_lambda"] == pytest.approx(START["gae_lambda"] + 0.1)
     assert study.best_trial.user_attrs["note"] == "near trial 4"
