@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import signal
 import sys
 import threading
@@ -36,7 +37,7 @@ from sb3_ext.tune.samplers import LLM, sampler_names
 from sb3_ext.tune.scheduler import Budget, Scheduler
 from sb3_ext.tune.settings import StudySettings
 from sb3_ext.tune.space import SearchSpace
-from sb3_ext.tune.start import find_start
+from sb3_ext.tune.start import first_sections
 from sb3_ext.tune.storage import open_storage
 from sb3_ext.tune.study import First, TuneStudy, open_study, stored_settings
 from sb3_ext.zoo.storage_errors import naming_storage
@@ -63,8 +64,8 @@ def tune(args: argparse.Namespace) -> int:
         try:
             study = _open(args, name, folder, console)
         except UsageError:
-            if is_new and folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
+            if is_new:
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         study.study.set_user_attr("command", mask_passwords(command))  # for the report
         with _stopped_by_sigterm(), LiveTable(console) as table:
@@ -124,18 +125,17 @@ def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -
     """Everything that can be wrong with a command is found here, before a worker starts."""
     names = sampler_names(args.sampler)
     check_pruner(args.pruner)
-    space = SearchSpace.read(None if args.space is None else Path(args.space), args.algo, args.env)
-    start = find_start(
+    first = first_sections(
         args.algo, args.env, args.conf_file, args.from_run, args.log_folder, has_budget=args.timesteps is not None
     )
-    source = {"section": start.section, "space": space.as_dict()}
+    space = SearchSpace.read(None if args.space is None else Path(args.space), args.algo, args.env)
+    source = {"section": first[0].section, "space": space.as_dict()}
     storage = open_storage(args.storage, folder)
     lock = partial(study_lock, args.storage, folder, name)
     settings = stored_settings(storage, name)
     typed = {key: getattr(args, key) for key in _SETTINGS if getattr(args, key) is not None}
-    first: list[First] = []
     if settings is None:
-        settings, first = _new_settings(args, space, start.section, start.first, source, typed, console)
+        settings, first = _new_settings(args, space, first, source, typed, console)
     else:
         settings.check_same({"algo": args.algo, "env": args.env, "source": source, **typed}, name)
     study = open_study(storage, name, settings, first, lock)
@@ -149,14 +149,14 @@ def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -
 def _new_settings(
     args: argparse.Namespace,
     space: SearchSpace,
-    section: dict[str, Any],
     first: list[First],
     source: dict[str, Any],
     typed: dict[str, Any],
     console: Console,
 ) -> tuple[StudySettings, list[First]]:
     """Widen the space until it contains the first configurations, and measure what is ``auto``."""
-    section, notes = resolve_auto(space.start(section), args.algo, args.env, args.seed or 0, section)
+    given = first[0].section
+    section, notes = resolve_auto(space.start(given), args.algo, args.env, args.seed or 0, given)
     first = [First(first[0].proposed_by, section), *first[1:]]
     first = [each for each in first if each.proposed_by != "rl_zoo" or not args.no_rl_zoo]
     for _, other in first:
