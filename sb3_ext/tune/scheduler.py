@@ -24,6 +24,8 @@ __all__ = ["Budget", "Scheduler"]
 
 #: Trials that a sampler may propose in a row although they can't be trained
 _MAX_REFUSED = 5
+#: Seconds between two looks at the trials of other machines, when there are no more of ours
+_LOOK_EVERY = 1.0
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 
@@ -61,6 +63,8 @@ class Scheduler:
         self._pruning = Pruning(pruner, n_first=n_first, seeds=settings.seeds, evaluations=settings.evaluations)
         self._running: dict[int, RunningTrial] = {}
         self._is_exhausted = False
+        #: When to look again, while trials of other machines run: those of dead ones are ours then
+        self._next_look: float | None = None
         self._durations: dict[int, float] = {}
         self._steps: dict[int, int] = {}
         self._n_refused = 0
@@ -69,11 +73,17 @@ class Scheduler:
 
     def search(self) -> None:
         """Until the budget is used up. Whatever ends it, trials that are not finished can be continued."""
+        is_told = False
         try:
             while True:
                 self._start_trainings()
                 if not self._running:
-                    return
+                    if self._next_look is None:
+                        return
+                    if not is_told:
+                        self._table.say("All trials have been started; waiting for those of other machines.")
+                    is_told = True
+                    time.sleep(max(0.0, self._next_look - time.monotonic()))
                 for event in self._pool.wait(1.0):
                     self._handle(event)
                 if self._has_no_time:
@@ -138,13 +148,19 @@ class Scheduler:
             self._pool.submit((running.number, seed), training)
 
     def _new_trial(self) -> RunningTrial | None:
+        if self._next_look is not None and time.monotonic() < self._next_look:
+            return None
+        self._next_look = None
         if self._is_exhausted or self._has_no_time or self._has_no_steps:
             return None
         if self._study.settings.clock and self._running and self._study.seconds is None:
             return None  # the start's time, which limits all others, is not known yet
         trial = self._study.ask(self._budget.trials)
         if trial is None:
-            self._is_exhausted = self._budget.trials is not None
+            if len(self._study.trials(TrialState.RUNNING)) > len(self._running):
+                self._next_look = time.monotonic() + _LOOK_EVERY
+            else:
+                self._is_exhausted = True
             return None
         running = RunningTrial(trial, self._study.settings, self._pruning, self._study.seconds)
         if running.is_over:  # killed after its last seed, before it was judged
