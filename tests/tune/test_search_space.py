@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from pathlib import Path
 
 import optuna
@@ -229,3 +230,14 @@ def test_a_value_that_the_section_can_not_have_is_named(text, said, tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"none\.yml: can't be read"):
         SearchSpace.read(tmp_path / "none.yml", "ppo_ext", "CartPole-v1")
+
+
+def test_the_example_of_the_docs_can_be_used(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "tuning_spaces.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    space = read(example, tmp_path, env_id="Pong-v5_objects")
+    section = space.start(find_section(None, "ppo_ext", "Pong-v5_objects", False).values)
+    assert section["n_envs"] == "auto" and section["n_epochs"] == 10
+    space, changes = space.including(section)
+    assert changes == [], "the example does not contain the section"
+    assert "env_wrapper.PongShaping.terms.hit" in space.params_of(section)
