@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import io
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,20 @@ from rl_zoo3.utils import ALGOS
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.common.names import check_choice, nearest
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.speed import Speed, measure
 
-__all__ = ["make_model", "measure_training"]
+__all__ = ["check_names", "make_model", "measure_training"]
+
+
+def check_names(algo: str, env_id: str, algos: Collection[str] = ALGOS) -> None:
+    """:raises UsageError: when there is no such environment, or the algorithm is not one of ``algos``"""
+    if env_id not in gym.registry:
+        raise UsageError(f"There is no environment {env_id!r}: {nearest(env_id, list(gym.registry))}")
+    try:
+        check_choice("--algo", algo, algos)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 @contextlib.contextmanager
@@ -35,10 +46,7 @@ def make_model(
     :param conf: the section's file, by default the algorithm's own
     :param section: itself, instead
     """
-    if env_id not in gym.registry:
-        raise ValueError(f"There is no environment {env_id!r}: {nearest(env_id, list(gym.registry))}")
-    on_policy = [name for name, algorithm in ALGOS.items() if issubclass(algorithm, OnPolicyAlgorithm)]
-    check_choice("--algo", algo, on_policy)
+    check_names(algo, env_id, [name for name, kind in ALGOS.items() if issubclass(kind, OnPolicyAlgorithm)])
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         if section is not None:
             conf = str(Path(folder, "section.yml"))

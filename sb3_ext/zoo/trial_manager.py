@@ -4,6 +4,7 @@ import argparse
 import copy
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import rl_zoo3.train  # noqa: F401  registers environments; the import hook registers us
@@ -172,4 +173,5 @@ class TrialManager(ExtExperimentManager):
 
     def close(self) -> None:
         for env in self._envs:
-            env.close()
+            with suppress(EOFError, OSError):  # its process has died
+                env.close()

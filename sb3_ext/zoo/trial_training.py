@@ -5,12 +5,11 @@ import gc
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from sb3_ext.common.names import check_choice, nearest
 from sb3_ext.common.usage_error import UsageError
 
 __all__ = ["Curve", "Point", "TrialTraining", "train_trial"]
@@ -88,9 +87,14 @@ def train_trial(training: TrialTraining, on_point: Callable[[Point], bool]) -> C
     """
     start, error = time.perf_counter(), None
     with _quietly(training.threads):
-        _check(training)
+        _import_packages(training.gym_packages)
+        from stable_baselines3.common.utils import set_random_seed
+
+        from sb3_ext.zoo.models import check_names
         from sb3_ext.zoo.trial_manager import TrialManager
 
+        check_names(training.algo, training.env_id)
+        set_random_seed(training.seed)
         manager, model = TrialManager(training, on_point), None
         try:
             model, _ = manager.setup_experiment()
@@ -111,25 +115,12 @@ def train_trial(training: TrialTraining, on_point: Callable[[Point], bool]) -> C
     return Curve(points, steps, time.perf_counter() - start, is_stopped, error)
 
 
-def _check(training: TrialTraining) -> None:
-    """:raises UsageError: when the algorithm or the environment is unknown"""
-    import gymnasium as gym
-    import rl_zoo3.train  # noqa: F401  registers environments; the import hook registers us
-    from rl_zoo3.utils import ALGOS
-    from stable_baselines3.common.utils import set_random_seed
-
-    for package in training.gym_packages:
+def _import_packages(names: Iterable[str]) -> None:
+    for name in names:
         try:
-            import_module(package)
+            import_module(name)
         except ImportError as error:
-            raise UsageError(f"--gym-packages {package}: {error}") from error
-    if training.env_id not in gym.registry:
-        raise UsageError(f"There is no environment {training.env_id!r}: {nearest(training.env_id, list(gym.registry))}")
-    try:
-        check_choice("--algo", training.algo, ALGOS)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    set_random_seed(training.seed)
+            raise UsageError(f"--gym-packages {name}: {error}") from error
 
 
 @contextlib.contextmanager

@@ -136,6 +136,14 @@ def test_nothing_is_printed_and_no_file_is_written(tmp_path, capfd, monkeypatch)
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_warning_is_shown_once(monkeypatch):
+    monkeypatch.setattr("sb3_ext.zoo.trial_training._shown", set())
+    with pytest.warns(UserWarning, match="mini-batch size of 48") as shown:
+        for seed in range(2):
+            curve_of("ppo", {**PPO, "batch_size": 48}, seed=seed)
+    assert len([warning for warning in shown if "mini-batch" in str(warning.message)]) == 1
+
+
 def test_the_section_is_left_as_it_was():
     section = {**PPO, "normalize": {"norm_reward": False}, "gamma": 0.9}
     before = repr(section)
