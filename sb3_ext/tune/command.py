@@ -125,6 +125,9 @@ def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -
     """Everything that can be wrong with a command is found here, before a worker starts."""
     names = sampler_names(args.sampler)
     check_pruner(args.pruner)
+    extra = {}
+    if LLM in names:
+        extra["propose"] = import_module("sb3_ext.tune.llm").LLMProposals(args.llm_command, args.llm_timeout, console)
     first = first_sections(
         args.algo, args.env, args.conf_file, args.from_run, args.log_folder, has_budget=args.timesteps is not None
     )
@@ -139,10 +142,6 @@ def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -
     else:
         settings.check_same({"algo": args.algo, "env": args.env, "source": source, **typed}, name)
     study = open_study(storage, name, settings, first, lock)
-    propose = None
-    if LLM in names:
-        propose = import_module("sb3_ext.tune.llm").LLMProposals(args.llm_command, args.llm_timeout, console)
-    extra = {} if propose is None else {"propose": propose}
     return TuneStudy(study, settings, lock, names, args.startup_trials, **extra)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from sb3_ext.common.clean_text import printable
 from sb3_ext.common.names import nearest
-from sb3_ext.tune.llm_command import LLMError, ask_program
+from sb3_ext.tune.llm_command import LLMError, ask_program, split_command
 from sb3_ext.tune.llm_prompt import correction, ranked, values_of, write_prompt
 from sb3_ext.tune.samplers import LLM, turn_of
 from sb3_ext.tune.space import CantExpress, SearchSpace
@@ -67,9 +67,11 @@ class LLMProposals:
     sampler takes its place until it has failed three times in a row.
 
     :param console: for messages about failures
+    :raises LLMError: when there is no such program
     """
 
     def __init__(self, command: str, timeout: float, console: Console):
+        split_command(command)
         self._proposer = LLMProposer(command, timeout)
         self._console = console
         self._has_worked = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -15,7 +16,7 @@ from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.common.process_start import starting_process
 from sb3_ext.common.usage_error import UsageError
 
-__all__ = ["LLMError", "ask_program"]
+__all__ = ["LLMError", "ask_program", "split_command"]
 
 #: Bytes of an answer, and of the error messages that are kept
 _MAX_ANSWER, _MAX_STDERR = 200_000, 4_000
@@ -28,18 +29,26 @@ class LLMError(UsageError):
     """The language model's program gave no usable answer; one line says why."""
 
 
-def ask_program(command: str, prompt: str, timeout: float) -> str:
-    """
-    :param command: program and arguments; no shell reads them
-    :param timeout: in seconds; after that, the program and all processes that it started are killed
-    :raises LLMError: when it can't be started, fails, hangs, or answers nothing or far too much
-    """
+def split_command(command: str) -> list[str]:
+    """:raises LLMError: when there is no such program"""
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise LLMError(f"--llm-command {command!r} can't be read: {error}.") from None
     if not words:
         raise LLMError("--llm-command is empty: give it a program, such as 'llm -m MODEL'.")
+    if shutil.which(words[0]) is None:
+        raise LLMError(f"--llm-command: there is no program {words[0]!r}.")
+    return words
+
+
+def ask_program(command: str, prompt: str, timeout: float) -> str:
+    """
+    :param command: program and arguments; no shell reads them
+    :param timeout: in seconds; after that, the program and all processes that it started are killed
+    :raises LLMError: when it can't be started, fails, hangs, or answers nothing or far too much
+    """
+    words = split_command(command)
     with tempfile.TemporaryFile() as stdin:  # a pipe would block if the program reads late
         stdin.write(prompt.encode())
         stdin.seek(0)
@@ -93,7 +102,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _checked(program: str, code: int, answer: bytes, stderr: bytes) -> str:
     said = printable(mask_passwords(stderr.decode(errors="replace"))).strip().rpartition("\n")[2]
-    details = f": {said[:300]}" if said else ""
+    details = f": {said[:300]}" if said else "."
     if code < 0:
         raise LLMError(f"--llm-command: {program!r} was ended by {signal.Signals(-code).name}{details}")
     if code > 0:

@@ -175,14 +175,14 @@ def test_a_program_that_fails_is_one_clear_line(tmp_path, code, message):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("no-such-model -m x", "'no-such-model' can't be started: No such file or directory"),
+        ("no-such-model -m x", "there is no program 'no-such-model'"),
         ("'unclosed", "can't be read: No closing quotation"),
         ("", "is empty"),
     ],
 )
-def test_a_command_that_cant_be_started_is_one_clear_line(command, message):
+def test_a_command_that_cant_be_started_is_refused_before_the_study(command, message):
     with pytest.raises(LLMError, match=message):
-        ask_program(command, "prompt", 20.0)
+        LLMProposals(command, 20.0, Console())
 
 
 def test_no_shell_reads_the_command(tmp_path):
@@ -231,8 +231,8 @@ def tune_study(samplers=("llm",)) -> TuneStudy:
 
 
 def test_if_the_first_call_fails_the_study_ends(capsys):
-    with pytest.raises(LLMError, match=r"can't be started.*\nThe study is kept"):
-        LLMProposals("no-such-model", 20.0, Console())(tune_study())
+    with pytest.raises(LLMError, match=r"'false' ended with code 1\.\nThe study is kept"):
+        LLMProposals("false", 20.0, Console())(tune_study())
     assert capsys.readouterr().out == ""
 
 
