@@ -27,11 +27,15 @@ def open_storage(url: str | None, folder: Path, patience: float = PATIENCE) -> B
     """
     :param url: of ``--storage``: the path of a journal (``.log``), ``sqlite:///…`` or ``postgresql://…``; ``None`` for
         a journal in the folder
-    :param folder: of the study
+    :param folder: of the study; it is made, for what is written beside the storage too
     :param patience: seconds to wait for a locked file
     :raises UsageError: when it can't be used; the message has no password
     """
     address = Address.parse(url, folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"The folder {folder} can't be written: {error.strerror or error}.") from error
     # Two processes that create the tables at once would fail
     with naming_storage(address.shown), storage_lock(address, patience):
         return _open_database(address, patience) if address.path is None or address.url else _open_journal(address.path)

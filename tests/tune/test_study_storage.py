@@ -36,7 +36,8 @@ def test_without_a_url_the_study_is_a_journal_in_its_folder(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("form", ["{}/new/my.log", "file://{}/new/my.log", "sqlite:///{}/new/my.db"])
 def test_a_url_names_a_file_whose_folder_need_not_exist(tmp_path: Path, form: str) -> None:
-    add_trials(study_in(form.format(tmp_path), tmp_path), 2)
+    add_trials(study_in(form.format(tmp_path), tmp_path / "of the study"), 2)
+    assert (tmp_path / "of the study").is_dir()
     assert (tmp_path / "new" / f"my.{form.rpartition('.')[2]}").is_file()
     assert len(study_in(form.format(tmp_path), tmp_path).trials) == 2
 
