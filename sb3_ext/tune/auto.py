@@ -69,7 +69,7 @@ def _fastest_n_envs(section: Mapping[str, Any], algo: str, env_id: str, rollout:
         is_late = time.perf_counter() - start > _SECONDS - _SECONDS_EACH
         if found and (rollout // n_envs < 2 or is_late):
             break
-        fixed = {**section, "n_envs": n_envs, "n_steps": max(2, rollout // n_envs)}
+        fixed = fitted({**section, "n_envs": n_envs, "n_steps": max(2, rollout // n_envs)}, section, algo)
         n_steps, speed = measure_training(algo, env_id, {}, n_envs, rollout, _SECONDS_EACH, fixed)
         found.append((n_envs, n_steps, speed.steps_per_second))
     best = max(speed for _, _, speed in found)

@@ -69,6 +69,7 @@ class Span:
             return None
         if (self.log is True and value <= 0) or (self.log == "one_minus" and value >= 1):
             return None
+        value = int(value) if self.is_integer else value
         return replace(self, low=min(self.low, value), high=max(self.high, value))
 
     def as_dict(self) -> dict[str, Any]:
@@ -159,9 +160,10 @@ class Dimension:
     def _has_form(self) -> bool:
         return len(self.forms) + len(self.others) > 1
 
-    @property
-    def _takes_numbers(self) -> bool:
-        return isinstance(self.values, Span) or all(map(_is_number, self.values.values))
+    def _parts(self, value: Any) -> tuple[Any, Any]:
+        """Its form, ``None`` for none, and its number or choice."""
+        takes_numbers = isinstance(self.values, Span) or all(map(_is_number, self.values.values))
+        return (_split(value) or (None, value)) if takes_numbers else (CONSTANT, value)
 
     def is_active(self, values: Mapping[str, Any]) -> bool:
         """:param values: of the active keys above"""
@@ -169,11 +171,11 @@ class Dimension:
 
     def suggest(self, trial: optuna.Trial) -> Any:
         """Ask for its parameters, and return its value."""
+        form = None
         if self._has_form:
             form = trial.suggest_categorical(self._form_name, [*map(_encoded, (*self.forms, *self.others))])
-            if any(_is_same(form, _encoded(other)) for other in self.others):
-                return self.decode(trial.params)
-        self.values.suggest(trial, self.key)
+        if not self._has_form or not any(_is_same(form, _encoded(other)) for other in self.others):
+            self.values.suggest(trial, self.key)
         return self.decode(trial.params)
 
     def encode(self, value: Any) -> dict[str, Any]:
@@ -185,7 +187,7 @@ class Dimension:
         for other in self.others:
             if _is_same(other, value):
                 return {self._form_name: _encoded(other)}
-        form, inner = (_split(value) or (None, value)) if self._takes_numbers else (CONSTANT, value)
+        form, inner = self._parts(value)
         if not any(_is_same(form, known) for known in self.forms):
             raise CantExpress(f"{self.key}: {value!r} is not {self.allowed}.")
         try:
@@ -195,7 +197,7 @@ class Dimension:
         return {self._form_name: _encoded(form), **params} if self._has_form else params
 
     def decode(self, params: Mapping[str, Any]) -> Any:
-        form: Any = CONSTANT if self._has_form else self.forms[0]
+        form = self.forms[0]
         if self._has_form:
             given = params[self._form_name]
             for other in self.others:
@@ -214,7 +216,7 @@ class Dimension:
             return self
         except CantExpress:
             pass
-        form, inner = (_split(value) or (None, value)) if self._takes_numbers else (CONSTANT, value)
+        form, inner = self._parts(value)
         try:
             self.values.encode(inner)
             values: Span | Choices | None = self.values
@@ -246,8 +248,13 @@ class Dimension:
         forms = [lin if form == "lin" else form if form == CONSTANT else json.dumps(form) for form in self.forms]
         words = str(self.values) + (f", as {' or '.join(forms)}" if self.forms != (CONSTANT,) else "")
         words += "".join(f", or {json.dumps(other)}" for other in self.others)
-        conditions = (f"{key} is {' or '.join(map(json.dumps, values))}" for key, values in self.when.items())
+        conditions = (f"{key} is {' or '.join(map(_in_words, values))}" for key, values in self.when.items())
         return words + (f"; only if {' and '.join(conditions)}" if self.when else "")
+
+
+def _in_words(condition: Any) -> str:
+    """See :func:`fulfils`."""
+    return f"a {condition}" if condition in ("number", CONSTANT) else json.dumps(condition)
 
 
 def fulfils(value: Any, allowed: Sequence[Any]) -> bool:

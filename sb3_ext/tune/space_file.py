@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,7 @@ def _span(key: str, spec: Mapping[str, Any], parameter: Parameter | None) -> Spa
         if name not in spec:
             raise ValueError(f"{key} needs {name}.")
         ends.append(_number_from_text(spec[name]))
-        if ends[-1] is None:
+        if ends[-1] is None or not math.isfinite(ends[-1]):
             raise ValueError(f"{key}: {name}={spec[name]!r} must be a number.")
     low, high = ends
     log = spec.get("log", False)

@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -15,7 +16,8 @@ from rl_zoo3.utils import ALGOS
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.space import CantExpress, SearchSpace
 from sb3_ext.zoo.config.check import check_section
-from sb3_ext.zoo.config.files import find_section
+from sb3_ext.zoo.config.files import find_section, hyperparameter_files
+from sb3_ext.zoo.config.reader import read_config
 
 CONTINUOUS = ("ars", "crossq", "ddpg", "sac", "td3", "tqc")
 
@@ -50,10 +52,13 @@ def test_every_algorithm_has_a_default_space():
     assert [algo for algo in ALGOS if not SearchSpace.read(None, algo, "CartPole-v1").dimensions] == []
 
 
-@pytest.mark.parametrize("algo", ALGOS)
-def test_a_sections_own_parameters_give_the_same_section(algo):
-    _, section, space = widened(algo)
-    assert space.apply(section, space.params_of(section)) == section
+@pytest.mark.parametrize(("algo", "path"), hyperparameter_files().items())
+def test_the_own_parameters_of_every_section_give_the_same_section(algo, path):
+    default = SearchSpace.read(None, algo, "CartPole-v1")
+    for env_id, section in read_config(path).sections.items():
+        space, _ = replace(default, env_id=env_id).including(section)
+        assert space.apply(section, space.params_of(section)) == section
+        assert SearchSpace.from_dict(json.loads(json.dumps(space.as_dict()))) == space
 
 
 @pytest.mark.parametrize("algo", ALGOS)
@@ -71,12 +76,6 @@ def test_a_sample_can_be_trained_and_read_back(algo, seed):
             assert read_back[name] == (pytest.approx(value, rel=1e-6) if isinstance(value, float) else value)
     assert list(read_back) == list(params)
     assert space.apply(section, read_back) == sampled
-
-
-@pytest.mark.parametrize("algo", ALGOS)
-def test_a_space_survives_json(algo):
-    space = widened(algo)[-1]
-    assert SearchSpace.from_dict(json.loads(json.dumps(space.as_dict()))) == space
 
 
 def test_a_value_outside_is_not_expressed_until_the_space_includes_it(tmp_path):
@@ -180,6 +179,7 @@ def test_paths_lead_into_wrappers_environments_and_python_code(tmp_path):
         ("n_steps: []", "n_steps: choices=[] must be a list with an item."),
         ("n_steps: {low: 16}", "n_steps needs high."),
         ("n_steps: {low: 16.5, high: 32}", "n_steps: low=16.5 and high=32 must be whole numbers."),
+        ("gamma: {low: 0, high: .inf}", "gamma: high=inf must be a number."),
         ("gamma: {low: small, high: 1}", "gamma: low='small' must be a number."),
         ("gamma: {hihg: 1}", "gamma has no key 'hihg': did you mean 'high'?"),
         ("gamma: {log: true}", "gamma needs either choices, or low and high."),

@@ -193,9 +193,10 @@ def _taker(section: Mapping[str, Any], first: str, parts: list[str], algo: str, 
         path = _Classes(section.get(first)).paths[parts[0]]
         return import_object(first, path, callable, "class"), parts[1:]
     if first == "policy_kwargs":
-        policy = str(section.get("policy"))
-        named = algorithm_class(algo).policy_aliases.get(policy)
-        return named or import_object("policy", policy, callable, "policy"), parts
+        policy, aliases = str(section.get("policy")), algorithm_class(algo).policy_aliases
+        if "." in policy:
+            return import_object("policy", policy, callable, "policy"), parts
+        return aliases.get(policy) or next(iter(aliases.values())), parts  # they take the same arguments
     if first == "env_kwargs" and env_id in gym.registry:
         creator = gym.registry[env_id].entry_point
         return creator if callable(creator) else load_env_creator(str(creator)), parts
