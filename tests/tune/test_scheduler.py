@@ -194,3 +194,21 @@ def test_only_one_scheduler_makes_the_comparison(make):
     with made.study:
         with made.study.claimed("final"), made.study.claimed("final") as other:
             assert other is not None
+
+
+class Watched(LiveTable):
+    def __init__(self):
+        super().__init__(Console(file=io.StringIO()))
+        self.views = []
+
+    def update(self, view):
+        self.views.append(view)
+
+
+def test_the_time_that_is_left_is_estimated_from_trials_that_have_ended(make):
+    made = make()
+    made.table = Watched()
+    made.search(ComputedPool(size=2), trials=6)
+    views = made.table.views
+    assert all(view.remaining is None for view in views if not view.finished)
+    assert all(view.remaining > 0 for view in views if view.finished and view.running)
