@@ -224,27 +224,28 @@ class _Scale(NamedTuple):
 def _scale_of(study: optuna.Study, name: str, trials: Sequence[FrozenTrial]) -> _Scale:
     values = [trial.params[name] for trial in trials if name in trial.params]
     dist = next(trial.distributions[name] for trial in reversed(trials) if name in trial.params)
-    is_log = getattr(dist, "log", False)
-    forward: Callable[[Any], float] = math.log if is_log else float
     if isinstance(dist, CategoricalDistribution):
         is_numeric = all(isinstance(value, int | float) for value in values)
-        order = {value: index for index, value in enumerate(sorted(set(values), key=None if is_numeric else str))}
-        forward = order.__getitem__
-        low, high, marks = -0.5, len(order) - 0.5, [(float(at), str(value)[:14]) for value, at in order.items()]
+        order = sorted(set(values), key=None if is_numeric else str)
+        low, high, marks = -0.5, len(order) - 0.5, [(float(at), str(value)[:14]) for at, value in enumerate(order)]
+        places = {value: float(at) for at, value in enumerate(order)}
     else:
-        low, high = min(map(forward, values)), max(map(forward, values))
-        places = [low, (low + high) / 2, high] if high > low else [low]
+        is_log = getattr(dist, "log", False)
+        sign = -1 if name.startswith("1 - ") else 1  # so that larger values of the section are above
+        places = {value: sign * (math.log(value) if is_log else value) for value in values}
+        low, high = min(places.values()), max(places.values())
+        ticks = [low, (low + high) / 2, high] if high > low else [low]
         if isinstance(dist, IntDistribution) and not is_log and high - low <= _MAX_TICKS:
-            places = [low + step for step in range(round(high - low) + 1)]
+            ticks = [low + step for step in range(round(high - low) + 1)]
         low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
-        marks = [(place, _text_of(study, name, math.exp(place) if is_log else place)) for place in places]
+        marks = [(at, _text_of(study, name, math.exp(sign * at) if is_log else sign * at)) for at in ticks]
     # Room at the bottom for trials without the parameter
     base = 0.0 if len(values) == len(trials) else 0.12
 
     def height(at: float) -> float:
         return base + (1 - base) * (at - low) / (high - low)
 
-    heights = [height(forward(trial.params[name])) if name in trial.params else 0.0 for trial in trials]
+    heights = [height(places[trial.params[name]]) if name in trial.params else 0.0 for trial in trials]
     return _Scale(heights, [*([(0.0, "not used")] if base else []), *((height(at), text) for at, text in marks)])
 
 

@@ -126,7 +126,7 @@ class Scheduler:
         if self._budget.trials is not None and ended:
             left = self._budget.trials - sum(counts[state] for state in ("complete", "pruned", "failed"))
             # The mean, because most are pruned early and a few are not
-            estimates.append(left * fmean(ended) / max(1, len(self._running)))
+            estimates.append(left * fmean(ended) / max(1, min(self._pool.size, left)))
         return max(0.0, min(estimates)) if estimates else None
 
     @property

@@ -50,7 +50,7 @@ class Picture(LiveTable):
     def update(self, view: StudyView) -> None:
         super().update(view)
         n_ended = sum(view.counts.get(state, 0) for state in ("complete", "pruned"))
-        if n_ended < self.at or not all(row.step for row in view.running):
+        if n_ended < self.at or len(view.running) < 2 or not all(row.step for row in view.running):
             return
         Picture.at = sys.maxsize
         console = Console(record=True, width=110, height=40, file=io.StringIO(), force_terminal=True)
