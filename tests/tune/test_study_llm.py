@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from contextlib import nullcontext
+from pathlib import Path
 
 import optuna
 import pytest
@@ -252,26 +253,16 @@ def test_the_model_is_asked_only_in_its_turn(tmp_path):
     assert propose(tune_study(("tpe", "llm"))) is not None
 
 
-RULES = """
-import re
-table = prompt.split("# Trials")[1].split("# Your answer")[0].strip().splitlines()
-header = [cell.strip() for cell in table[0].split("|")]
-rows = [dict(zip(header, (cell.strip() for cell in row.split("|")))) for row in table[1:]]
-best = max((row for row in rows if re.fullmatch("[-+.e0-9]+", row["result"])), key=lambda row: float(row["result"]))
-print("```yaml")
-print("gae_lambda:", round(float(best["gae_lambda"]) + 0.02, 4))
-print("note: near trial", best["trial"])
-print("```")
-"""
-
-
-def test_a_rule_based_program_climbs_from_the_best_trial_that_it_is_shown(tmp_path):
+def test_the_program_in_the_docs_climbs_from_the_best_trial_that_it_is_shown(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "tuning_llm.md").read_text(encoding="utf-8")
+    path = tmp_path / "propose.py"
+    path.write_text(page.split("```py\n")[1].split("```")[0], encoding="utf-8")
     study = make_study()
-    for _ in range(5):
-        proposal = propose(program(tmp_path, RULES), study)
+    for _ in range(8):
+        proposal = propose(f"'{sys.executable}' -S {path}", study)
         study.enqueue_trial(proposal.params, user_attrs=proposal.attributes)
         trial = study.ask()
         space().suggest(trial)
-        study.tell(trial, 100 + 10 * proposal.attributes["section"]["gae_lambda"])
-    assert study.best_trial.user_attrs["section"]["gae_lambda"] == pytest.approx(START["gae_lambda"] + 0.1)
-    assert study.best_trial.user_attrs["note"] == "near trial 4"
+        study.tell(trial, 200 - 1000 * abs(proposal.attributes["section"]["gamma"] - 0.96))
+    assert abs(study.best_trial.user_attrs["section"]["gamma"] - 0.96) < abs(START["gamma"] - 0.96)
+    assert study.best_trial.user_attrs["note"].startswith("near trial ")
