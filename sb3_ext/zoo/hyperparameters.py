@@ -116,7 +116,7 @@ class HyperparameterReader(ExperimentManager):
     ) -> dict[str, Any]:
         if not self._is_ours:
             return super().load_trial(storage, study_name, trial_id, convert)
-        trial = read_trial(super().load_trial, self.algo, storage, study_name, trial_id, convert)
+        trial = read_trial(self.algo, storage, study_name, trial_id, convert)
         self._trial_keys = tuple(trial)
         return trial
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import optuna
 from gymnasium import spaces
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 from rl_zoo3.hyperparams_opt import (
     HYPERPARAMS_CONVERTER,
     HYPERPARAMS_SAMPLER,
@@ -163,20 +165,26 @@ def _convert_network(params: dict[str, Any]) -> dict[str, Any]:
     return policy_kwargs
 
 
-def read_trial(
-    load: Callable[..., dict[str, Any]], algo: str, storage: str, study_name: str, trial_id: int | None, convert: bool
-) -> dict[str, Any]:
-    """The parameters of a trial, with errors that say what is missing."""
+def read_trial(algo: str, storage: str, study_name: str, trial_id: int | None, convert: bool) -> dict[str, Any]:
+    """
+    The parameters of a trial, as keys of a section, with errors that say what is missing. A trial of ``sb3-ext tune``
+    has its whole section.
+    """
     where = f"study {study_name!r} in {mask_passwords(storage)}"
+    is_journal = storage.endswith(".log")
     try:
         with naming_storage(storage):
-            params = load(storage, study_name, trial_id, convert=False)
+            opened = JournalStorage(JournalFileBackend(storage)) if is_journal else storage
+            study = optuna.load_study(study_name=study_name, storage=opened)
+            trial = study.best_trial if trial_id is None else study.trials[trial_id]
     except KeyError:
         raise ValueError(f"There is no {where}: see --study-name and --storage.") from None
     except IndexError:
         raise ValueError(f"There is no trial {trial_id} in the {where}: trials count from 0.") from None
     try:
-        return HYPERPARAMS_CONVERTER[algo](params) if convert else params
+        if convert and "section" in trial.user_attrs:
+            return trial.user_attrs["section"]
+        return HYPERPARAMS_CONVERTER[algo](trial.params) if convert else trial.params
     except KeyError as error:
         raise ValueError(
             f"Trial {trial_id} of the {where} has no {error}: it was made for another algorithm than {algo}, "

@@ -50,7 +50,8 @@ class FreshSeeds:
         self._folder.mkdir(parents=True, exist_ok=True)
         trainings = [self._training(each) for each in wanted]
         paths = [self._folder / f"{_key(training)}.json" for training in trainings]
-        waiting = [place for place, path in enumerate(paths) if not path.exists()]
+        # Two configurations may be the same
+        waiting = [place for place, path in enumerate(paths) if not path.exists() and path not in paths[:place]]
         n_running = 0
         pool = LocalPool(self._workers, self._folder / "workers.log")
         try:
@@ -71,7 +72,7 @@ class FreshSeeds:
                     elif isinstance(event, Done):
                         write_json(paths[event.key], curve_to(event.curve))
                         score = event.curve.points[-1].score if event.curve.points else float("nan")
-                        left = sum(not path.exists() for path in paths)
+                        left = len(waiting) + n_running
                         print(f"{wanted[event.key]}: {score:.1f} at the end; {left} trainings left", flush=True)
         finally:
             pool.close()

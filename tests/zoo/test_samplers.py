@@ -178,6 +178,15 @@ def test_without_our_manager_nothing_is_sampled_that_it_would_have_to_apply(rand
     assert not {"observations", "rewards", "extractor"} & trial.params.keys()
 
 
+def test_a_trial_of_sb3_ext_tune_has_its_whole_section(tmp_path):
+    storage = str(tmp_path / "study.log")
+    journal = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(storage))
+    study = optuna.create_study(storage=journal, study_name="mine")
+    study.ask().set_user_attr("section", {"n_timesteps": 100, "policy": "MlpPolicy", "gamma": 0.5, "n_envs": 3})
+    hyperparams, _ = read(storage, "mine", 0)
+    assert (hyperparams["gamma"], hyperparams["n_envs"], hyperparams["n_timesteps"]) == (0.5, 3, 100)
+
+
 def test_a_trial_needs_its_study():
     with pytest.raises(ValueError, match="--trial-id 3 needs --study-name and --storage"):
         read(None, None, 3)
