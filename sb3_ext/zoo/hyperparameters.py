@@ -71,6 +71,11 @@ class HyperparameterReader(ExperimentManager):
         self._load_trial_zero()
         with _files_in_utf8():
             hyperparams, saved_hyperparams = map(fold_ext, super().read_hyperparameters())
+        if "policy" in self._trial_keys:  # a whole section, of `sb3-ext tune`
+            kept = {*self._trial_keys, *(key.partition(".")[0] for key in self.custom_hyperparams or {})}
+            hyperparams, saved_hyperparams = (
+                {key: value for key, value in each.items() if key in kept} for each in (hyperparams, saved_hyperparams)
+            )
         return hyperparams, saved_hyperparams
 
     def _check(self, hyperparams: dict[str, Any], section: Section, typed: tuple[str, ...]) -> None:

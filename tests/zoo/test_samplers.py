@@ -182,9 +182,11 @@ def test_a_trial_of_sb3_ext_tune_has_its_whole_section(tmp_path):
     storage = str(tmp_path / "study.log")
     journal = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(storage))
     study = optuna.create_study(storage=journal, study_name="mine")
-    study.ask().set_user_attr("section", {"n_timesteps": 100, "policy": "MlpPolicy", "gamma": 0.5, "n_envs": 3})
-    hyperparams, _ = read(storage, "mine", 0)
-    assert (hyperparams["gamma"], hyperparams["n_envs"], hyperparams["n_timesteps"]) == (0.5, 3, 100)
+    sections = [{"n_timesteps": 100, "policy": "MlpPolicy", "gamma": 0.5, "n_envs": n_envs} for n_envs in (2, 3)]
+    for number, section in enumerate(sections):
+        study.ask().set_user_attr("section", section)
+        _, saved = read(storage, "mine", number, hyperparams={"gamma": 0.9, "ext.alerts": False})
+        assert saved == {**section, "gamma": 0.9, "ext": {"alerts": False}}
 
 
 def test_a_trial_needs_its_study():
