@@ -20,6 +20,7 @@ from sb3_ext.callbacks.table.resize import ResizableLive
 from sb3_ext.common.clean_text import mask_passwords, printable
 from sb3_ext.common.full_disk import tolerate_full_disk
 from sb3_ext.runs.report.charts import compact, number
+from sb3_ext.tune.record import value_text
 from sb3_ext.tune.view import BestRow, RunningRow, StudyView
 
 __all__ = ["LiveTable"]
@@ -166,15 +167,8 @@ class LiveTable:
 
 def _changes_text(changes: dict[str, Any]) -> str:
     """Hyperparameters in one line; it can be wrapped between them only."""
-    texts = (f"{name} {_value_text(value)}".replace(" ", _STAYS) for name, value in changes.items())
+    texts = (f"{name} {value_text(value)}".replace(" ", _STAYS) for name, value in changes.items())
     return ", ".join(texts) or "unchanged"
-
-
-def _value_text(value: Any) -> str:
-    """Three significant digits are enough to tell hyperparameters apart."""
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return "none" if value is None else str(value)
 
 
 def _grid(n_columns: int) -> Grid:

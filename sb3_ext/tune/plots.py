@@ -106,7 +106,7 @@ def _text_of(study: optuna.Study, name: str, value: float) -> str:
     if name.startswith("index("):
         return str(study.user_attrs["settings"]["space"]["keys"][key_of(name)]["choices"][round(value)])
     if name.startswith("1 - "):
-        return f"{1 - value:.4g}"
+        return f"{1 - value:.5g}"
     return f"{value:.3g}" if abs(value) < 100 else number(round(value))
 
 

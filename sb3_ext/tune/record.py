@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from sb3_ext.zoo.trial_training import Curve, Point
 
-__all__ = ["STATES", "TrialRecord", "changes", "curve_from", "curve_to", "seeds_of", "trial_record"]
+__all__ = ["STATES", "TrialRecord", "changes", "curve_from", "curve_to", "seeds_of", "trial_record", "value_text"]
 
 STATES = {
     TrialState.COMPLETE: "complete",
@@ -66,3 +66,10 @@ def seeds_of(attributes: Mapping[str, Any]) -> list[int]:
 def changes(start: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
     """Hyperparameters of a section that the start has not, or has with other values."""
     return {name: value for name, value in section.items() if name not in start or start[name] != value}
+
+
+def value_text(value: Any) -> str:
+    """Three digits tell hyperparameters apart; near 1, where discount factors are, five do."""
+    if isinstance(value, float):
+        return f"{value:.5g}" if 0.9 < value < 1 else f"{value:.3g}"
+    return "none" if value is None else str(value)

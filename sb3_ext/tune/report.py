@@ -26,7 +26,7 @@ from sb3_ext.runs.report.charts import markdown_table, number, sparkline
 from sb3_ext.runs.report.commands import shown_path
 from sb3_ext.tune.judge import score_curve, steps_to_threshold
 from sb3_ext.tune.plots import PLOTS, importance_of, key_of, missing_plots
-from sb3_ext.tune.record import TrialRecord, changes, curve_from, trial_record
+from sb3_ext.tune.record import TrialRecord, changes, curve_from, trial_record, value_text
 from sb3_ext.tune.settings import StudySettings
 from sb3_ext.tune.space import SearchSpace
 from sb3_ext.zoo.trial_training import Curve
@@ -135,7 +135,7 @@ def _best(known: _Known) -> list[str]:
     if best is None:
         return []
     names = [*changes(known.start, best.section), *(name for name in known.start if name not in best.section)]
-    rows = [[f"`{name}`", _value(known.start, name), _value(best.section, name)] for name in names]
+    rows = [[f"`{name}`", *(value_text(of.get(name, "")) for of in (known.start, best.section))] for name in names]
     table = markdown_table(["changed", "start", f"trial {best.number}"], rows) if rows else ["The start is the best."]
     return [*table, "", *_yaml({known.settings.env: best.section})]
 
@@ -146,11 +146,6 @@ def _yaml(content: Any) -> list[str]:
 
 def _block(text: str, kind: str = "bash") -> list[str]:
     return [f"```{kind}", text, "```"]
-
-
-def _value(section: Mapping[str, Any], name: str) -> str:
-    value = section.get(name, "")
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _seeds(known: _Known) -> list[str]:
@@ -199,7 +194,7 @@ def _top(known: _Known) -> list[str]:
     rows = []
     for trial in known.ranked[:_TOP]:
         changed = changes(known.start, trial.section)
-        text = ", ".join(f"{name} {_value(changed, name)}" for name in changed) or "unchanged"
+        text = ", ".join(f"{name} {value_text(value)}" for name, value in changed.items()) or "unchanged"
         curve = _curve(trial.curves[0]) if trial.curves and trial.curves[0].points else ""
         rows.append([str(trial.number), number(trial.score or 0.0), trial.proposed_by, curve, text])
     if not rows:

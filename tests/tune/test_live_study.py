@@ -9,7 +9,7 @@ from rich.console import Console
 from sb3_ext.tune.live import LiveTable
 from sb3_ext.tune.view import BestRow, FinishedRow, RunningRow, StudyView
 
-CHANGES = {"learning_rate": 0.0031415, "clip_range": 0.2, "policy_kwargs.net_arch": [64, 64], "target_kl": None}
+CHANGES = {"learning_rate": 0.0031415, "gamma": 0.99993, "policy_kwargs.net_arch": [64, 64], "target_kl": None}
 VIEW = StudyView(
     "CartPole-v1, ppo_ext: study bad-start",
     "search",
@@ -67,6 +67,7 @@ def test_the_table_shows_progress_running_and_best_trials_at_any_width(width):
 def test_a_hyperparameter_stays_on_the_line_of_its_name():
     text = show(VIEW, width=60)
     assert "policy_kwargs.net_arch [64, 64]," in text and "target_kl none" in text
+    assert "gamma 0.99993," in text, "it is not 1"
 
 
 def test_a_terminal_without_unicode_gets_ascii():
