@@ -1,4 +1,4 @@
-"""Runs a study from a bad start and draws its live table, its plots and optuna-dashboard: docs/images/tune*.
+"""Runs a study from a bad start and draws its live table, a plot and optuna-dashboard: docs/images/tune*.
 
 python scripts/docs/study_pictures.py --logs /tmp/study_pictures --output docs/images
 
@@ -96,8 +96,7 @@ def main() -> None:
     sys.argv = ["sb3-ext", *words]
     sb3_ext(words)
     folder = args.logs / "tune" / STUDY
-    for name in ("history", "importance", "parallel"):
-        compress(folder / f"{name}.png", args.output / f"tune_{name}.png")
+    compress(folder / "parallel.png", args.output / "tune_parallel.png")
     photograph(folder / "study.log", args.output / "optuna_dashboard.png")
 
 
