@@ -83,20 +83,21 @@ class RayPool:
             self._ray.kill(self._actors.pop(key))
 
     def close(self) -> None:
+        """The connection stays until the program ends: Ray removes the working directory of a submitted job with it."""
         for actor in (*self._idle, *self._starting.values(), *self._actors.values()):
             self._ray.kill(actor)
         self._waiting.clear()
         self._idle, self._starting, self._running, self._actors = [], {}, {}, {}
-        self._ray.shutdown()
 
     def _call_workers(self) -> None:
-        """One for each training that waits. An idle one may be on a node that has gone, so it is asked first."""
-        while len(self._starting) < len(self._waiting):
-            n_actors = len(self._idle) + len(self._starting) + len(self._actors)
-            if not self._idle and n_actors >= self.size:
-                return
-            actor = self._idle.pop() if self._idle else self._make_actor()
-            self._starting[actor.ready.remote()] = actor
+        """An idle one may be on a node that has gone, so it is asked first. A new one may never get a CPU."""
+        while self._waiting and self._idle:
+            self._ask(self._idle.pop())
+        while len(self._starting) < len(self._waiting) and len(self._starting) + len(self._actors) < self.size:
+            self._ask(self._make_actor())
+
+    def _ask(self, actor: Any) -> None:
+        self._starting[actor.ready.remote()] = actor
 
     def _read(self, reference: Any) -> list[Event]:
         if reference in self._starting:
@@ -107,7 +108,7 @@ class RayPool:
             event = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             self._ray.kill(self._actors.pop(key))  # it may live on where it can't be reached
-            return [self._losses.see(Lost(key, _reason(error)))]
+            return [self._losses.see(Lost(key, f"its node is gone ({type(error).__name__})"))]
         if not isinstance(event, Reached):
             self._idle.append(self._actors.pop(key))
         return [self._losses.see(event)]
@@ -161,12 +162,13 @@ def _reason(error: Exception) -> str:
 
 def _connect(address: str) -> Any:
     """Ray itself would try for minutes."""
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
     except ImportError:
         raise UsageError("--ray needs Ray: pip install sb3-ext[ray]") from None
+    if ray.is_initialized():
+        return ray
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     failure: list[Exception] = []
 

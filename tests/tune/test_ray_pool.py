@@ -25,6 +25,7 @@ def cluster():
     cluster = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **NODE})
     cluster.add_node(**NODE)
     yield cluster
+    ray.shutdown()
     cluster.shutdown()
 
 
@@ -45,13 +46,18 @@ def reach_first_points(pool, keys):
     assert {(type(event), event.key) for event in events} == {(Reached, key) for key in keys}
 
 
-def finish(pool, keys):
-    """How often each training was lost, and how often it ended."""
+def answer(pool, keys):
     for key in keys:
         pool.answer(key, True)
+
+
+def finish(pool, keys):
+    """How often each training was lost, and how often it ended."""
     lost, ended = Counter(), Counter()
     while set(ended) != set(keys):
-        for event in pool.wait(60):
+        events = pool.wait(60)
+        assert events, "nothing happens"
+        for event in events:
             if isinstance(event, Lost):
                 lost[event.key] += 1
                 pool.submit(event.key, TRAINING)
@@ -64,22 +70,32 @@ def finish(pool, keys):
     return lost, ended
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense"])
+def test_a_cluster_that_cannot_be_reached_is_a_usage_error(address):
+    with pytest.raises(UsageError, match=f"--ray {address}: no Ray cluster can be reached"):
+        RayPool(address)
+
+
+def test_trainings_take_turns_on_the_cpus_that_others_leave(pool):
+    other = ray.remote(num_cpus=1)(object).remote()
+    pool.submit("a", TRAINING)
+    pool.submit("b", TRAINING)
+    assert finish(pool, ["a", "b"]) == ({}, {"a": 1, "b": 1})
+    ray.kill(other)
+
+
 def test_a_killed_node_loses_its_training_once_and_a_node_that_joins_gets_work(cluster, pool):
     assert pool.size == 2
     reach_first_points(pool, ["a", "b"])
     cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+    answer(pool, ["a", "b"])
     lost, ended = finish(pool, ["a", "b"])
     assert list(lost.values()) == [1]
     assert ended == {"a": 1, "b": 1}
     cluster.add_node(**NODE)
     reach_first_points(pool, ["c", "d"])
+    answer(pool, ["c", "d"])
     assert finish(pool, ["c", "d"]) == ({}, {"c": 1, "d": 1})
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense"])
-def test_a_cluster_that_cannot_be_reached_is_a_usage_error(address):
-    with pytest.raises(UsageError, match=f"--ray {address}: no Ray cluster can be reached"):
-        RayPool(address)
 
 
 def test_a_missing_ray_is_a_usage_error(monkeypatch):
