@@ -54,7 +54,7 @@ def resolve_auto(
         said.append(f"n_steps: auto is {new['n_steps']}: {what} {interval:.0f} steps with random actions.")
     if "n_envs" in wanted:
         n_steps = to_integer(new.get("n_steps", default))
-        new["n_envs"], measured_steps, text = _fastest_n_envs(new, algo, env_id, n_envs * n_steps)
+        new["n_envs"], measured_steps, text = _fastest_n_envs(new, algo, env_id, n_envs, n_envs * n_steps)
         if "n_steps" not in wanted:
             new["n_steps"] = measured_steps
             text += f"; n_steps is {measured_steps}"
@@ -62,16 +62,18 @@ def resolve_auto(
     return fitted(new, section, algo), said
 
 
-def _fastest_n_envs(section: Mapping[str, Any], algo: str, env_id: str, rollout: int) -> tuple[int, int, str]:
+def _fastest_n_envs(section: Mapping[str, Any], algo: str, env_id: str, own: int, rollout: int) -> tuple[int, int, str]:
+    """:param own: the section's number, which is tried first: it stays if there is no time for others"""
     start = time.perf_counter()
     found: list[tuple[int, int, float]] = []
-    for n_envs in _N_ENVS:
+    for n_envs in sorted({own, *_N_ENVS}, key=lambda number: (abs(math.log2(number / own)), -number)):
         is_late = time.perf_counter() - start > _SECONDS - _SECONDS_EACH
-        if found and (rollout // n_envs < 2 or is_late):
-            break
+        if found and (rollout // n_envs < 2 or rollout % n_envs or is_late):
+            continue
         fixed = fitted({**section, "n_envs": n_envs, "n_steps": max(2, rollout // n_envs)}, section, algo)
         n_steps, speed = measure_training(algo, env_id, {}, n_envs, rollout, _SECONDS_EACH, fixed)
         found.append((n_envs, n_steps, speed.steps_per_second))
+    found.sort()
     best = max(speed for _, _, speed in found)
     n_envs, n_steps, _ = next(result for result in found if result[2] >= _AS_FAST * best)
     speeds = ", ".join(f"{n}: {speed:,.0f}" for n, _, speed in found)

@@ -66,8 +66,15 @@ def test_n_envs_is_measured_with_the_same_rollout(monkeypatch):
     monkeypatch.setattr(auto, "_N_ENVS", (1, 4))
     monkeypatch.setattr(auto, "_SECONDS_EACH", 0.1)
     resolved, said = resolve_auto({**SECTION, "n_envs": "auto"}, "ppo_ext", "RareReward-v0", 0, SECTION)
-    assert resolved["n_envs"] in (1, 4) and resolved["n_envs"] * resolved["n_steps"] == 128
+    assert resolved["n_envs"] in (1, 2, 4) and resolved["n_envs"] * resolved["n_steps"] == 128
     assert "n_envs: auto is" in said[0] and "steps per second with 1: " in said[0] and "4: " in said[0]
+
+
+def test_the_sections_own_n_envs_stays_when_there_is_no_time_for_others(monkeypatch):
+    monkeypatch.setattr(auto, "_SECONDS", 0.0)
+    monkeypatch.setattr(auto, "_SECONDS_EACH", 0.1)
+    resolved, _ = resolve_auto({**SECTION, "n_envs": "auto"}, "ppo_ext", "RareReward-v0", 0, SECTION)
+    assert resolved["n_envs"] == 2 and resolved["n_steps"] == 64
 
 
 def test_a_section_without_auto_is_not_measured():
