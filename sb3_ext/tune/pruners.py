@@ -19,7 +19,7 @@ from sb3_ext.common.usage_error import UsageError
 __all__ = ["DEFAULT_PRUNER", "PRUNERS", "Pruning", "check_pruner", "make_pruner"]
 
 PRUNERS = ("hyperband", "wilcoxon", "median", "none")
-DEFAULT_PRUNER = "wilcoxon"
+DEFAULT_PRUNER = "median"
 
 
 def check_pruner(name: str) -> str:
@@ -37,11 +37,11 @@ def make_pruner(name: str, *, seeds: int, evaluations: int) -> BasePruner:
     if name == "hyperband":
         return HyperbandPruner(min_resource=max(1, evaluations // 3), max_resource=seeds * evaluations)
     if name == "median":
-        return MedianPruner(n_startup_trials=5, n_warmup_steps=max(1, evaluations // 3))
+        return MedianPruner(n_startup_trials=5, n_warmup_steps=max(2, evaluations // 3))
     if name == "wilcoxon":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
-            return WilcoxonPruner(p_threshold=0.1, n_startup_steps=max(4, evaluations // 2))
+            return WilcoxonPruner(p_threshold=0.02, n_startup_steps=max(6, evaluations // 2))
     return NopPruner()
 
 
