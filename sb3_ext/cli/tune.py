@@ -74,7 +74,7 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
         "--sampler", default="tpe", help="tpe (default), cmaes, gp, qmc, random, llm; several in turn: a,b"
     )
     group.add_argument(
-        "--pruner", default="wilcoxon", help="stops hopeless trials: wilcoxon (default), hyperband, median or none"
+        "--pruner", default="median", help="stops hopeless trials: median (default), wilcoxon, hyperband or none"
     )
     group.add_argument("--startup-trials", type=whole_number, default=10, help="random trials at first (default: 10)")
     group.add_argument("--seed", type=int, help="of the study; with one worker, the same seed gives the same trials")

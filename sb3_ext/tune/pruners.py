@@ -58,7 +58,7 @@ class Pruning:
     def __init__(self, name: str, *, n_first: int, seeds: int, evaluations: int):
         self._is_paired = name == "wilcoxon"
         self._n_first = n_first
-        self._evaluations = evaluations
+        self._evaluations, self._total = evaluations, seeds * evaluations
         self._pruner = make_pruner(name, seeds=seeds, evaluations=evaluations)
 
     def should_prune(self, study: Study, trial: Trial, scores: Sequence[Sequence[float]]) -> bool:
@@ -71,11 +71,14 @@ class Pruning:
         for step, value in reports.items():
             if step not in known:
                 trial.report(value, step)
-        if trial.number < self._n_first or not reports:
+        is_over = sum(map(len, scores)) == self._total
+        if trial.number < self._n_first or is_over or not reports:
             return False
         frozen = copy(study._storage.get_trial(trial._trial_id))
         frozen.intermediate_values = reports
-        return self._pruner.prune(study, frozen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the best trial may have fewer evaluations: it had no time
+            return self._pruner.prune(study, frozen)
 
     def _paired(self, scores: Sequence[Sequence[float]]) -> dict[int, float]:
         """Raw scores: each is compared with the best trial's of the same seed at the same time."""
@@ -88,7 +91,8 @@ class Pruning:
     def _running_means(self, scores: Sequence[Sequence[float]]) -> dict[int, float]:
         """
         Means of all evaluations until then; the step is their number. Seeds that are trained at the same time count
-        one after the other too, so the mean of a step has the same seeds and times in all trials.
+        one after the other too, so the mean of a step has the same seeds and times in all trials. Nothing is reported
+        after a seed that ended early.
         """
         complete = list(takewhile(lambda of_seed: len(of_seed) == self._evaluations, scores))
         in_order = list(chain(*scores[: len(complete) + 1]))

@@ -81,6 +81,14 @@ def test_a_trial_that_was_killed_and_is_trained_again_is_pruned_at_the_same_eval
     assert lengths(kills=[3, 11, 2]) == lengths(kills=[])
 
 
+@pytest.mark.parametrize("name", PRUNERS)
+def test_a_trial_with_all_its_evaluations_is_not_pruned(name):
+    study, pruning = make(name)
+    for number in range(8):
+        train(study, pruning, curves(1, 10 * number))
+    assert not pruning.should_prune(study, study.ask(), curves(0.1))
+
+
 def test_wilcoxon_compares_the_same_seeds_and_times():
     study, pruning = make("wilcoxon")
     trial = study.ask()
