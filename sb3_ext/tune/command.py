@@ -125,9 +125,11 @@ def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -
     """Everything that can be wrong with a command is found here, before a worker starts."""
     names = sampler_names(args.sampler)
     check_pruner(args.pruner)
-    extra = {}
+    extra: dict[str, Any] = {}
     if LLM in names:
-        extra["propose"] = import_module("sb3_ext.tune.llm").LLMProposals(args.llm_command, args.llm_timeout, console)
+        from sb3_ext.tune.llm import LLMProposals
+
+        extra["propose"] = LLMProposals(args.llm_command, args.llm_timeout, console)
     first = first_sections(
         args.algo, args.env, args.conf_file, args.from_run, args.log_folder, has_budget=args.timesteps is not None
     )
@@ -156,8 +158,11 @@ def _new_settings(
     """Widen the space until it contains the first configurations, and measure what is ``auto``."""
     given = first[0].section
     section, notes = resolve_auto(space.start(given), args.algo, args.env, args.seed or 0, given)
-    first = [First(first[0].proposed_by, section), *first[1:]]
-    first = [each for each in first if each.proposed_by != "rl_zoo" or not args.no_rl_zoo]
+    timesteps = args.timesteps or int(float(section["n_timesteps"]))
+    section = {**section, "n_timesteps": timesteps}
+    kept = [each for each in first[1:] if each.proposed_by != "rl_zoo" or not args.no_rl_zoo]
+    first = [First(first[0].proposed_by, section)]
+    first += [First(name, {**other, "n_timesteps": timesteps}) for name, other in kept]
     for _, other in first:
         space, widened = space.including(other)
         notes += widened
@@ -170,7 +175,7 @@ def _new_settings(
         "source": source,
         "start": section,
         "space": space.as_dict(),
-        "timesteps": int(float(section.get("n_timesteps", 0))),
+        "timesteps": timesteps,
         "threshold": ext_threshold if ext_threshold is not None else gym.spec(args.env).reward_threshold,
         "gym_packages": args.gym_packages,
     }
@@ -185,7 +190,6 @@ class Tuning:
 
     def __init__(self, args: argparse.Namespace, study: TuneStudy, folder: Path, table: LiveTable) -> None:
         self._args, self._study, self._folder, self._table = args, study, folder, table
-        self._n_ended = 0
 
     def run(self) -> None:
         pool = self._make_pool()
@@ -204,9 +208,9 @@ class Tuning:
 
     def write(self) -> None:
         """The report and the plots, from what is stored."""
-        for path in draw_plots(self._study.study, self._folder):
-            self._table.say(f"wrote {path}")
-        self._table.say(f"wrote {write_report(self._study.study, self._folder)}")
+        plots = draw_plots(self._study.study, self._folder)
+        report = write_report(self._study.study, self._folder)
+        self._table.say(f"wrote {report}" + (f" and {len(plots)} plots beside it" if plots else ""))
         if self._args.track:
             from sb3_ext.tune.wandb_study import log_study
 
@@ -214,7 +218,9 @@ class Tuning:
 
     def _make_pool(self) -> Pool:
         if self._args.ray:
-            return import_module("sb3_ext.tune.ray_pool").RayPool(self._args.ray)
+            from sb3_ext.tune.ray_pool import RayPool
+
+            return RayPool(self._args.ray)
         from sb3_ext.tune.local_pool import LocalPool
 
         return LocalPool(self._args.workers or os.cpu_count() or 1, self._folder / "workers.log")
@@ -224,14 +230,7 @@ class Tuning:
         has_limit = args.trials is not None or args.steps is not None or args.minutes is not None
         seconds = None if args.minutes is None else 60 * args.minutes
         budget = Budget(args.trials if has_limit else _DEFAULT_TRIALS, args.steps, seconds)
-        Scheduler(
-            self._study,
-            pool,
-            budget,
-            self._table,
-            args.pruner,
-            self._reserve,
-        ).search()
+        Scheduler(self._study, pool, budget, self._table, args.pruner, self._reserve).search()
 
     def _reserve(self) -> float:
         """Seconds that the end will take, of the time that the command has."""
@@ -242,6 +241,9 @@ class Tuning:
     def _finish(self, pool: Pool) -> None:
         study, table = self._study, self._table
         best = select(study, pool, table, self._args.finalists)
+        if best.section == study.settings.start:
+            table.say(f"No trial is better than the start, which is trial {best.number}: no section is written.")
+            return
         comparison = compare(study, pool, table, best, self._args.fresh_seeds)
         written = self._write_section(comparison, best) if comparison.is_better else None
         result = {**comparison.as_dict(), "written": None if written is None else str(written)}
@@ -250,14 +252,13 @@ class Tuning:
 
     def _write_section(self, comparison: Comparison, best: TrialRecord) -> Path:
         path, settings = self._folder / "tuned.yml", self._study.settings
-        section = {**best.section, "n_timesteps": settings.timesteps}
         value, low, high = comparison.difference
         header = (
             f"# Trial {best.number} of the study {self._study.name}: {value:+.4g} ({low:+.4g} to {high:+.4g}) against "
             f"the start\n# on {len(comparison.seeds)} fresh seeds, {settings.objective} of {settings.timesteps:,} "
             "timesteps\n"
         )
-        text = yaml.safe_dump({settings.env: section}, sort_keys=False, allow_unicode=True)
+        text = yaml.safe_dump({settings.env: best.section}, sort_keys=False, allow_unicode=True)
         with atomic_write(path) as unfinished:
             unfinished.write_text(header + text, encoding="utf-8")
         return path

@@ -206,10 +206,13 @@ class Scheduler:
     def _refuse(self, running: RunningTrial, message: str) -> None:
         self._n_refused += 1
         self._stop(running)
-        if running.proposed_by == "start" or self._n_refused >= _MAX_REFUSED:
+        if self._is_start(running) or self._n_refused >= _MAX_REFUSED:
             raise UsageError(message)
         self._table.say(f"trial {running.number} can't be trained: {message.splitlines()[0]}")
         self._end(running, TrialState.FAIL, None, message)
+
+    def _is_start(self, running: RunningTrial) -> bool:
+        return running.section == self._study.settings.start
 
     def _finish(self, running: RunningTrial) -> None:
         curves = [running.curves[seed] for seed in sorted(running.curves)]
@@ -221,7 +224,7 @@ class Scheduler:
             self._end(running, TrialState.PRUNED, None, errors[0] if errors else "it was never evaluated")
         else:
             study = self._study
-            if study.settings.clock and running.proposed_by == "start" and study.seconds is None:
+            if study.settings.clock and self._is_start(running) and study.seconds is None:
                 study.seconds = median(curve.points[-1].seconds for curve in curves)
             value = score_seeds(study.settings, curves, study.seconds)
             self._end(running, TrialState.COMPLETE, value, errors[0] if errors else None)
