@@ -24,7 +24,8 @@ class CantExpress(ValueError):
 
 def _encoded(value: Any) -> Any:
     """As a choice of Optuna's, which can't be a list or a mapping."""
-    return value if value is None or isinstance(value, (bool, int, float, str)) else json.dumps(value, sort_keys=True)
+    is_plain = value is None or isinstance(value, (bool, int, float, str))
+    return value if is_plain else json.dumps(value, sort_keys=True, default=str)
 
 
 def _is_number(value: Any) -> bool:

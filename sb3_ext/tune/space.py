@@ -72,7 +72,11 @@ class SearchSpace:
             new = write_value(section, key, value)
         except NoSuchPath as error:
             raise UsageError(f"{self._place(key)}: {error}") from None
-        for problem in self._problems(new):
+        tried = new
+        for other in self.dimensions:
+            if not fulfils(value, other.when.get(key, [value])):
+                tried = remove_value(tried, other.key)
+        for problem in self._problems(tried):
             if problem.text not in known and not problem.is_warning:
                 raise UsageError(f"{self._place(key)}: {problem.text}")
         return new

@@ -125,6 +125,11 @@ def test_a_condition_decides_which_parameters_there_are(tmp_path):
     assert {len(sample(space, seed)) for seed in range(9)} == {1, 3}
 
 
+def test_values_that_only_a_condition_keeps_apart_are_no_mistake():
+    section = {**start_of("ppo_ext")[1], "learning_rate": 0.001, "kl_adaptive_lr": 0.01}
+    assert SearchSpace.read(None, "ppo_ext", "CartPole-v1").start(section) == section
+
+
 @pytest.mark.parametrize(
     ("n_envs", "n_steps", "batch_size", "fitting"),
     [(8, 16, 1024, 128), (8, 16, 64, 64), (8, 100, 256, 200), (1, 16, 64, 16)],
