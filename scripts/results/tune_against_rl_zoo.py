@@ -8,7 +8,8 @@ trainings: search, finalists and the comparison with the start. Evaluations are 
 its best trial. Ours is what the command writes, or the start if it writes nothing. Each choice is then trained with the
 same code on fresh seeds.
 
-Everything is kept in the folder: the same command continues where it was interrupted.
+Everything is kept in the folder: the same command continues where it was interrupted. A trial of RL Zoo takes about
+17 seconds of one core on CartPole-v1; its minibatches may be as small as 4.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from sb3_ext.zoo.trial_training import Curve
 ALGO = "ppo_ext"
 N_ENVS = 4
 #: Timesteps of each training
-TIMESTEPS = {"CartPole-v1": 25_000, "Acrobot-v1": 50_000}
+TIMESTEPS = {"CartPole-v1": 25_000, "Acrobot-v1": 40_000}
 SIDES = ("rl_zoo", "ours")
 HEADER = (
     "environment | tuner | study | trials | training steps | evaluation episodes | final: median | final: IQM | "
@@ -88,7 +89,7 @@ class Comparison:
         timesteps = self._timesteps(study.env_id)
         start = {"n_envs": N_ENVS, "n_timesteps": timesteps, "policy": "MlpPolicy", "n_steps": 512}
         (folder / "start.yml").write_text(yaml.safe_dump({study.env_id: start}), encoding="utf-8")
-        print(f"{study}: searching", flush=True)
+        print(f"{study}: searching, see {folder / 'output.log'}", flush=True)
         command = (self._rl_zoo_command if study.side == "rl_zoo" else self._our_command)(study, folder)
         with (folder / "output.log").open("a", encoding="utf-8") as output:
             output.write(f"{' '.join(command)}\n")
@@ -202,7 +203,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--envs", nargs="+", default=list(TIMESTEPS), help="default: CartPole-v1 and Acrobot-v1")
     parser.add_argument("--studies", type=int, default=3, help="of each tuner, with the seeds 1, 2, … (default: 3)")
-    parser.add_argument("--trials", type=int, default=100, help="of RL Zoo's study (default: 100)")
+    parser.add_argument("--trials", type=int, default=60, help="of RL Zoo's study (default: 60)")
     parser.add_argument("--timesteps", type=int, help="of each training (default: by environment)")
     parser.add_argument("--rl-zoo-evaluations", type=int, default=5, help="RL Zoo's --n-evaluations (default: 5)")
     parser.add_argument("--tune-seeds", type=int, default=3, help="--seeds of sb3-ext tune (default: 3)")
