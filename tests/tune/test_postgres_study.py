@@ -11,6 +11,7 @@ from claims import check_that_each_ran_once, open_study, start_claiming
 from held_lock import holder_of
 from postgres_server import PASSWORD, PostgresServer, find_binaries
 
+from sb3_ext.cli.main import main
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.lock import study_lock
 from sb3_ext.tune.owners import Heartbeat, Owner
@@ -110,4 +111,19 @@ def test_a_study_and_its_heartbeat_survive_a_restart_of_the_server(
     assert owner.owns(study, trial.number)
     written = capfd.readouterr()
     assert "The database can't be reached; trying again for 300 s" in written.out
+    assert PASSWORD not in written.out + written.err
+
+
+def test_the_command_writes_the_password_nowhere(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--trials", "2", "--timesteps", "200", "--seeds", "1", "--evaluations", "2", "--episodes", "1"]
+    words = ["tune", "CartPole-v1", *small, "--fresh-seeds", "1", "--workers", "1", "-f", str(tmp_path)]
+    words += ["--storage", url]
+    monkeypatch.setattr("sys.argv", ["sb3-ext", *words])
+    assert main(words) == 0
+    folder = tmp_path / "tune" / "ppo_ext_CartPole-v1"
+    assert "postgresql://tuner:***@127.0.0.1" in (folder / "report.md").read_text(encoding="utf-8")
+    assert [file for file in folder.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()] == []
+    written = capfd.readouterr()
     assert PASSWORD not in written.out + written.err
