@@ -95,19 +95,23 @@ class _JournalLock(BaseJournalFileLock):
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal
-        self._lock = FileLock(journal.with_name(f".{journal.name}.write.lock"))
+        self._held: FileLock | None = None
 
     def acquire(self) -> bool:
-        self._lock.acquire(timeout=PATIENCE, poll_interval=0.002)
+        # A new one each time, which works after a fork too
+        lock = FileLock(self._journal.with_name(f".{self._journal.name}.write.lock"))
+        lock.acquire(timeout=PATIENCE, poll_interval=0.002)
+        self._held = lock
         try:
             self._cut_half_entry()
         except BaseException:
-            self._lock.release()
+            self.release()
             raise
         return True
 
     def release(self) -> None:
-        self._lock.release()
+        if self._held is not None:
+            self._held.release()
 
     def _cut_half_entry(self) -> None:
         with self._journal.open("rb+") as file:

@@ -12,6 +12,7 @@ random trials first. The table has the median time of a trial; its parts are tho
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
@@ -22,10 +23,10 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import optuna
@@ -36,7 +37,7 @@ from optuna.distributions import (
     IntDistribution,
     distribution_to_json,
 )
-from optuna.storages import BaseStorage, RDBStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from sb3_ext.tune.lock import study_lock
@@ -62,6 +63,22 @@ EVALUATIONS = 10
 Parts = dict[str, float]
 
 
+class Place(NamedTuple):
+    """Of a study."""
+
+    url: str | None
+    folder: Path
+    name: str
+
+    def lock(self) -> AbstractContextManager[None]:
+        return study_lock(*self)
+
+    def open(self) -> optuna.Study:
+        study = optuna.load_study(study_name=self.name, storage=open_storage(self.url, self.folder))
+        study.get_trials(deepcopy=False)
+        return study
+
+
 def main() -> None:
     args = parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -71,10 +88,11 @@ def main() -> None:
     parts: dict[str, Parts] = {}
     for storage in args.storages:
         for size in args.sizes:
-            with filled_study(storage, size, args.postgresql) as study:
-                results = {n: measure(study, n, args.samplers, args.window) for n in args.schedulers}
-            opening = min(each["open"][0]["all"] for each in results[min(results)])
-            cells = [f"{opening:,.0f}"]
+            with filled_study(storage, size, args.postgresql) as place:
+                with Clock() as opening:
+                    study = place.open()
+                results = {n: measure(place, study, n, args.samplers, args.window) for n in args.schedulers}
+            cells = [f"{opening.parts['all']:,.0f}"]
             for sampler in args.samplers:
                 for n in args.schedulers:
                     trials = [trial for process in results[n] for trial in process[sampler]]
@@ -97,7 +115,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--sizes", nargs="+", type=int, default=[10, 100, 1_000, 10_000])
     parser.add_argument("--schedulers", nargs="+", type=int, default=[1, 4, 16])
     parser.add_argument("--samplers", nargs="+", default=["random", "tpe"])
-    parser.add_argument("--window", type=int, default=32, help="trials to measure, of all schedulers together")
+    parser.add_argument("--window", type=int, default=16, help="trials to measure, of all schedulers together")
     args = parser.parse_args()
     if args.postgresql and "postgresql" not in args.storages:
         args.storages.append("postgresql")
@@ -109,7 +127,7 @@ def medians(trials: list[Parts]) -> Parts:
 
 
 @contextmanager
-def filled_study(storage: str, size: int, postgresql: str | None) -> Iterator[tuple[str | None, Path, str]]:
+def filled_study(storage: str, size: int, postgresql: str | None) -> Iterator[Place]:
     folder = Path(tempfile.mkdtemp(prefix="study-overhead-"))
     url = {"journal": None, "sqlite": f"sqlite:///{folder}/study.db", "postgresql": postgresql}[storage]
     opened = open_storage(url, folder)
@@ -119,7 +137,7 @@ def filled_study(storage: str, size: int, postgresql: str | None) -> Iterator[tu
         # Filling is not measured, so it need not wait for the disk
         with mock.patch("os.fsync"):
             fill(study, opened, [random_trial(random.Random(number)) for number in range(size)])
-        yield url, folder, name
+        yield Place(url, folder, name)
     finally:
         shutil.rmtree(folder)
 
@@ -193,45 +211,42 @@ def fill(study: optuna.Study, storage: BaseStorage, trials: list[FrozenTrial]) -
 
 
 def measure(
-    where: tuple[str | None, Path, str], schedulers: int, samplers: list[str], window: int
+    place: Place, study: optuna.Study, schedulers: int, samplers: list[str], window: int
 ) -> list[dict[str, list[Parts]]]:
-    """
-    :param where: URL, folder and name of the study
-    :return: for each process, and each sampler, its trials
-    """
-    context = multiprocessing.get_context("spawn")
+    """:return: for each process, and each sampler, its trials"""
+    # A fork has the study in memory already: reading 10,000 trials 16 times would take longest
+    gc.freeze()
+    context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(schedulers), context.Queue()
-    count = max(2, window // schedulers)
-    arguments = (*where, samplers, count, barrier, results)
+    arguments = (place, study, samplers, max(1, window // schedulers), barrier, results)
     processes = [context.Process(target=schedule, args=arguments) for _ in range(schedulers)]
     for process in processes:
         process.start()
-    measured = [results.get(timeout=900) for _ in processes]
+    measured = [results.get(timeout=300) for _ in processes]
     for process in processes:
         process.join()
     return measured
 
 
-def schedule(
-    url: str | None, folder: Path, name: str, samplers: list[str], count: int, barrier: Any, results: Any
-) -> None:
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with Clock() as opening:
-        study = optuna.load_study(study_name=name, storage=open_storage(url, folder))
-        study.get_trials(deepcopy=False)
-    owner, measured = Owner.of_this_process(), {"open": [opening.parts]}
+def schedule(place: Place, study: optuna.Study, samplers: list[str], count: int, barrier: Any, results: Any) -> None:
+    storage: Any = study._storage
+    if isinstance(storage, JournalStorage):
+        storage._worker_id_prefix = storage._replay_result._worker_id_prefix = str(os.getpid())
+    else:
+        storage._backend.engine.dispose(close=False)  # its connections are the parent's
+    owner, measured = Owner.of_this_process(), {}
     with Heartbeat(study, owner):
         for sampler in samplers:
-            one_trial(url, folder, study, owner, sampler)  # imports, and caches of the database
+            one_trial(place, study, owner, sampler)  # imports, and caches of the database
             barrier.wait()
-            measured[sampler] = [one_trial(url, folder, study, owner, sampler) for _ in range(count)]
+            measured[sampler] = [one_trial(place, study, owner, sampler) for _ in range(count)]
             barrier.wait()
     results.put(measured)
 
 
-def one_trial(url: str | None, folder: Path, study: optuna.Study, owner: Owner, sampler: str) -> Parts:
+def one_trial(place: Place, study: optuna.Study, owner: Owner, sampler: str) -> Parts:
     with Clock() as clock:
-        with study_lock(url, folder, study.study_name):
+        with place.lock():
             clock.lap("wait for the lock")
             give_back_dead(study)
             number = len(study.get_trials(deepcopy=False))
@@ -248,7 +263,7 @@ def one_trial(url: str | None, folder: Path, study: optuna.Study, owner: Owner, 
             scores.append(random.random())
             pruning.should_prune(study, trial, [scores])
         clock.lap("reports and pruner")
-        with study_lock(url, folder, study.study_name):
+        with place.lock():
             clock.lap("wait for the lock")
             trial.set_user_attr("curve 0", curve(scores))
             assert owner.owns(study, trial.number)
