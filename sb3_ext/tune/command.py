@@ -88,8 +88,8 @@ def _check(args: argparse.Namespace) -> None:
     for flag, value in (("--minutes", args.minutes), ("--llm-timeout", args.llm_timeout)):
         if value is not None and not value > 0:
             raise UsageError(f"{flag} {value:g} must be above 0.")
-    if args.fresh_seeds < 0:
-        raise UsageError(f"--fresh-seeds {args.fresh_seeds} must be at least 0.")
+    if args.fresh_seeds < 0 or args.fresh_seeds in (1, 2):
+        raise UsageError(f"--fresh-seeds {args.fresh_seeds} must be 0, for no comparison, or at least 3.")
     if args.ray and args.workers:
         raise UsageError("--workers is for this machine: with --ray, the cluster has as many as CPUs.")
 
@@ -167,7 +167,7 @@ def _new_settings(
         space, widened = space.including(other)
         notes += widened
     for note in notes:
-        console.print(note, markup=False)
+        console.print(note, markup=False, soft_wrap=True)
     ext_threshold = (section.get("ext") or {}).get("threshold")
     known = {
         "algo": args.algo,
@@ -269,7 +269,9 @@ def _tell(comparison: Comparison, settings: StudySettings, written: Path | None,
     interval = "" if low is None else f" (95 % interval {low:+.4g} to {high:+.4g})"
     n = len(comparison.seeds)
     seeds = f"{n} fresh seed{'s' * (n > 1)}"
-    table.say(f"Trial {comparison.trial} against the start on {seeds}: {value:+.4g}{interval}")
+    table.say(
+        f"Trial {comparison.trial} against the start on {seeds}: {value:+.4g}{interval}, p = {comparison.p_value:.2g}"
+    )
     if written is None:
         table.say("That is not clearly better, so no section is written. More trials, seeds or timesteps may help.")
     else:

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import permutation_test, rankdata
 
 from sb3_ext.metrics.statistics import estimate, probability_of_improvement
 from sb3_ext.tune.judge import score_curve, score_seeds
@@ -21,6 +22,9 @@ from sb3_ext.zoo.trial_training import Curve, TrialTraining
 
 __all__ = ["Comparison", "compare", "n_trainings", "select"]
 
+#: The best configuration is better if luck alone would do as much at most this often
+_SIGNIFICANT = 0.05
+
 
 class Comparison(NamedTuple):
     """
@@ -30,6 +34,7 @@ class Comparison(NamedTuple):
     :param best: scores, of the same seeds
     :param difference: of the means, with its interval
     :param probability: that the best one scores higher, with its interval
+    :param p_value: of the scores being that much higher by chance, from an exact rank test
     """
 
     trial: int
@@ -38,19 +43,19 @@ class Comparison(NamedTuple):
     seeds: tuple[int, ...]
     difference: tuple[float, float | None, float | None]
     probability: tuple[float, float | None, float | None]
+    p_value: float
 
     @property
     def is_better(self) -> bool:
-        """Beyond doubt: the whole interval of the probability is above one half."""
-        low = self.probability[1]
-        return low is not None and low > 0.5
+        """It takes three seeds at least; bootstrap intervals of so few are much too narrow to decide."""
+        return self.p_value <= _SIGNIFICANT
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the study's attribute ``result``."""
         start = {"scores": self.start, "seeds": self.seeds}
         best = {"trial": self.trial, "scores": self.best, "seeds": self.seeds}
         intervals = {"difference": self.difference, "probability": self.probability}
-        return {"start": start, "best": best, **intervals, "is_better": self.is_better}
+        return {"start": start, "best": best, **intervals, "p_value": self.p_value, "is_better": self.is_better}
 
 
 def n_trainings(finalists: int, seeds: int, fresh_seeds: int) -> int:
@@ -78,7 +83,20 @@ def compare(study: TuneStudy, pool: Pool, table: LiveTable, best: TrialRecord, f
     seeds = tuple(study.settings.real_seed(seed, FRESH) for seed in range(fresh_seeds))
     probability = probability_of_improvement([_ranked(of_best)], [_ranked(of_start)])
     difference = estimate([np.subtract(of_best, of_start)], np.mean)
-    return Comparison(best.number, of_start, of_best, seeds, _rounded(difference), _rounded(probability))
+    p_value = _rank_test(_ranked(of_best), _ranked(of_start))
+    return Comparison(best.number, of_start, of_best, seeds, _rounded(difference), _rounded(probability), p_value)
+
+
+def _rank_test(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Wilcoxon's rank-sum test as a permutation test, which is exact for few seeds and with ties."""
+    ranks = rankdata([*ours, *theirs])
+    parts = (ranks[: len(ours)], ranks[len(ours) :])
+    tested = permutation_test(parts, _excess, alternative="greater", vectorized=True, rng=np.random.default_rng(0))
+    return float(tested.pvalue)
+
+
+def _excess(ours: np.ndarray, theirs: np.ndarray, axis: int) -> np.ndarray:
+    return ours.mean(axis=axis) - theirs.mean(axis=axis)
 
 
 def _ranked(scores: Sequence[float]) -> list[float]:

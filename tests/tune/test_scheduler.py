@@ -9,7 +9,7 @@ from optuna.trial import TrialState
 from rich.console import Console
 
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.tune.confirm import compare, select
+from sb3_ext.tune.confirm import _rank_test, compare, select
 from sb3_ext.tune.live import LiveTable
 from sb3_ext.tune.lock import study_lock
 from sb3_ext.tune.scheduler import Budget, Scheduler
@@ -212,3 +212,9 @@ def test_the_time_that_is_left_is_estimated_from_trials_that_have_ended(make):
     views = made.table.views
     assert all(view.remaining is None for view in views if not view.finished)
     assert all(view.remaining > 0 for view in views if view.finished and view.running)
+
+
+def test_three_seeds_must_all_be_better_and_a_tie_is_not():
+    assert _rank_test([3, 4, 5], [0, 1, 2]) == pytest.approx(0.05)
+    assert _rank_test([3, 4, 1.5], [0, 1, 2]) > 0.05
+    assert _rank_test([500] * 5, [500] * 5) > 0.5

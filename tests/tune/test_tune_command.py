@@ -43,19 +43,19 @@ def test_a_study_from_its_start_to_its_report(folder, capsys):
     # A start that learns nothing, so that any other configuration is better
     section = {"n_timesteps": 600, "policy": "MlpPolicy", "n_envs": 8, "learning_rate": 1e-5, "n_steps": 16}
     Path("bad.yml").write_text(yaml.safe_dump({"CartPole-v1": section}), encoding="utf-8")
-    words = ["--conf-file", "bad.yml", "--trials", "4", "--fresh-seeds", "2", "--study", "s"]
+    words = ["--conf-file", "bad.yml", "--trials", "4", "--fresh-seeds", "3", "--study", "s"]
     assert tune(*words) == 0
     study, _ = trials("s")
     assert [t.user_attrs["proposed_by"] for t in study.trials] == ["start", "rl_zoo", "tpe", "tpe"]
     assert study.trials[0].user_attrs["section"] == section
     result = study.user_attrs["result"]
-    assert len(result["start"]["scores"]) == len(result["best"]["scores"]) == 2
+    assert len(result["start"]["scores"]) == len(result["best"]["scores"]) == 3
     text = Path("logs/tune/s/report.md").read_text(encoding="utf-8")
     assert "CartPole-v1" in text and Path("logs/tune/s/history.png").is_file()
     tuned = Path("logs/tune/s/tuned.yml")
     assert tuned.is_file() == result["is_better"]
     said = capsys.readouterr().out
-    assert "against the start on 2 fresh seeds" in said
+    assert "against the start on 3 fresh seeds" in said
     # The same command has nothing left to do, and says the same
     assert tune(*words) == 0 and trials("s")[1] == trials("s")[1]
     assert len(trials("s")[1]) == 4
@@ -94,7 +94,7 @@ def test_a_study_that_is_killed_continues_with_the_same_trials(folder):
         (["--storage", "mysql://x"], "is not a storage"),
         (["--quantile", "3"], "quantile=3.0 must be at most 1"),
         (["--evaluations", "1"], "evaluations=1 must be at least 2"),
-        (["--fresh-seeds", "-1"], "--fresh-seeds -1 must be at least 0"),
+        (["--fresh-seeds", "2"], "--fresh-seeds 2 must be 0"),
         (["--gym-packages", "no_such_module"], "no_such_module"),
         (["--from", "@last"], "there is no run '@last'"),
         (["--conf-file", "nope.yml"], "no file nope.yml"),
