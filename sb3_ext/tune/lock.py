@@ -78,7 +78,7 @@ def _file_lock(path: Path, name: str, what: str, patience: float) -> Iterator[No
 @contextmanager
 def _database_lock(address: Address, name: str, what: str, patience: float, is_known: bool) -> Iterator[None]:
     """
-    Of a transaction, not of a session, so that it works behind PgBouncer too.
+    Of a transaction, not of a session: a proxy may give each transaction another session.
 
     :param is_known: whether the server was reached before, so that it's worth waiting for
     """

@@ -54,6 +54,13 @@ def test_a_wrong_address_gets_one_line_without_the_password(
     assert PASSWORD not in message
 
 
+def test_the_password_can_be_in_the_environment(
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    open_storage(server.url().replace(f":{PASSWORD}", ""), tmp_path)
+
+
 def test_four_schedulers_one_of_them_killed_run_each_trial_once(url: str, tmp_path: Path) -> None:
     processes = [start_claiming(url, tmp_path, 12, dies_at=3 if number == 0 else None) for number in range(4)]
     for process in processes:
