@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,13 @@ class LocalPool:
         self._log = log
         self._idle: list[_Worker] = []
         self._busy: dict[Any, _Worker] = {}
-        self._ended: list[_Worker] = []
         self._losses = Losses()
 
     def submit(self, key: Any, training: TrialTraining) -> None:
         if len(self._busy) >= self.size or key in self._busy:
             raise ValueError(f"{key!r} is already running, or all {self.size} workers are busy.")
         while self._idle and not self._idle[-1].is_alive:
-            self._ended.append(self._idle.pop())
+            self._idle.pop().end()
         worker = self._idle.pop() if self._idle else _Worker(self._log)
         self._busy[key] = worker
         worker.send(training)
@@ -73,8 +71,9 @@ class LocalPool:
             return self._losses.see(Reached(key, message))
         del self._busy[key]
         if message is None:
-            self._ended.append(worker)
-            return self._losses.see(Lost(key, worker.how_it_ended))
+            reason = worker.how_it_ended
+            worker.end()
+            return self._losses.see(Lost(key, reason))
         self._idle.append(worker)
         return self._losses.see(Done(key, message) if isinstance(message, Curve) else Refused(key, message))
 
@@ -82,30 +81,24 @@ class LocalPool:
         self._losses.forget(key)
         worker = self._busy.pop(key, None)
         if worker is not None:
-            worker.process.terminate()
-            self._ended.append(worker)
+            worker.end()
 
     def close(self) -> None:
-        workers = [*self._idle, *self._busy.values(), *self._ended]
+        workers = [*self._idle, *self._busy.values()]
         for worker in workers:
             worker.process.terminate()
         end = time.monotonic() + _END_TIMEOUT
         for worker in workers:
             worker.end(end - time.monotonic())
-        self._idle, self._busy, self._ended = [], {}, []
+        self._idle, self._busy = [], {}
 
 
 class _Worker:
     def __init__(self, log: Path | None) -> None:
-        target = subprocess.DEVNULL if log is None else os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            with starting_process():
-                self.connection, theirs = Pipe()
-                with theirs:
-                    self.process = start_python("sb3_ext.tune.worker", theirs.fileno(), target)
-        finally:
-            if log is not None:
-                os.close(target)
+        with nullcontext(subprocess.DEVNULL) if log is None else open(log, "ab") as stderr, starting_process():
+            self.connection, theirs = Pipe()
+            with theirs:
+                self.process = start_python("sb3_ext.tune.worker", theirs.fileno(), stderr)
 
     @property
     def is_alive(self) -> bool:
@@ -132,11 +125,10 @@ class _Worker:
             return "its process was killed (SIGKILL), perhaps because there was no memory left"
         return f"its process ended with {f'code {code}' if code >= 0 else signal.Signals(-code).name}"
 
-    def end(self, seconds: float) -> None:
-        """:param seconds: to end by itself"""
-        try:
-            self.process.wait(max(seconds, 0))
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    def end(self, patience: float = 0.0) -> None:
+        """:param patience: seconds that it has to end by itself"""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(max(patience, 0.0))
+        self.process.kill()
+        self.process.wait()
         self.connection.close()
