@@ -62,7 +62,7 @@ def ask_program(command: str, prompt: str, timeout: float) -> str:
             try:
                 answer, stderr = _read(process, timeout)
             finally:
-                with suppress(ProcessLookupError):
+                with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS says the latter
                     os.killpg(process.pid, signal.SIGKILL)
     return _checked(words[0], process.returncode, answer, stderr)
 
@@ -76,11 +76,11 @@ def _read(process: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, byte
     with selectors.DefaultSelector() as selector:
         for pipe in texts:
             selector.register(pipe, selectors.EVENT_READ)
-        while selector.get_map() or not _has_ended(process):
+        while selector.get_map() or process.poll() is None:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise LLMError(f"--llm-command: no answer within {timeout:g} s (--llm-timeout).")
-            had_ended = _has_ended(process)
+            had_ended = process.poll() is not None
             ready = selector.select(min(remaining, _REST))
             if had_ended and not ready:
                 break
@@ -93,11 +93,6 @@ def _read(process: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, byte
             if len(texts[answer]) > _MAX_ANSWER:
                 raise LLMError(f"--llm-command: the answer is longer than {_MAX_ANSWER:,} bytes.")
     return texts[answer], texts[errors]
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Without releasing its process id, which names the group that is killed later."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _checked(program: str, code: int, answer: bytes, stderr: bytes) -> str:
