@@ -140,16 +140,17 @@ class Comparison:
     def _our_choice(self, folder: Path, start: dict[str, Any]) -> dict[str, Any]:
         of_study = folder / "tune" / "study"
         study = optuna.load_study(study_name="study", storage=open_storage(None, of_study))
-        result = study.user_attrs["result"]
+        # Nothing is written if the start is best, or nothing is clearly better
+        written = of_study / "tuned.yml"
+        section = (
+            next(iter(yaml.safe_load(written.read_text(encoding="utf-8")).values())) if written.exists() else start
+        )
         records = [trial_record(trial) for trial in study.trials]
         at_end = [curve_from(raw) for name, raw in study.user_attrs.items() if name.startswith("fresh ")]
         curves = [*(curve for record in records for curve in record.curves), *at_end]
-        best = records[result["best"]["trial"]]
-        found = {"trial": best.number if result["is_better"] else None, "value": best.score}
-        found["section"] = {**best.section, "n_timesteps": start["n_timesteps"]} if result["is_better"] else start
         episodes = sum(len(curve.points) for curve in curves) * StudySettings.model_fields["episodes"].default
         steps = sum(curve.steps for curve in curves)
-        return {**found, "trials": len(records), "steps": steps, "episodes": episodes}
+        return {"section": section, "trials": len(records), "steps": steps, "episodes": episodes}
 
     def _train_choices(self) -> dict[Study, list[Curve]]:
         args, wanted = self._args, {}
