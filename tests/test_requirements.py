@@ -20,6 +20,14 @@ def requirements():
     return config["options"]["install_requires"].split()
 
 
+def extras():
+    """For users: their code imports them only when they are asked for."""
+    config = configparser.ConfigParser()
+    config.read(PROJECT / "setup.cfg", encoding="utf-8")
+    lists = config["options.extras_require"]
+    return [word for name in lists if name != "dev" for word in lists[name].split()]
+
+
 def normalized(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -35,7 +43,7 @@ def imported_names():
 
 
 def test_every_package_that_is_imported_is_declared():
-    declared = {normalized(re.split(r"[\[<>=]", requirement)[0]) for requirement in requirements()}
+    declared = {normalized(re.split(r"[\[<>=]", requirement)[0]) for requirement in [*requirements(), *extras()]}
     distributions = packages_distributions()
     third_party = set(imported_names()) - set(sys.stdlib_module_names) - {"sb3_ext"} - BROUGHT_BY_OTHERS
     assert {"numpy", "torch", "yaml"} <= third_party
