@@ -35,8 +35,8 @@ def kept_by(do):
 @pytest.mark.parametrize(
     ("algo", "section", "env_id"),
     [
-        ("ppo_ext", PPO, "CartPole-v1"),
-        ("ppo_ext", {**PPO, "normalize": True, "learning_rate": "lin_0.001"}, "Acrobot-v1"),
+        ("ppo_ext", {**PPO, "ext": {"report": False}}, "CartPole-v1"),
+        ("ppo_ext", {**PPO, "normalize": True, "learning_rate": "lin_0.001", "ext": {"report": False}}, "Acrobot-v1"),
         ("dqn", DQN, "CartPole-v1"),
         ("sac", {**DQN, "ent_coef": "auto", "noise_type": "normal", "noise_std": 0.1}, "Pendulum-v1"),
     ],
@@ -155,8 +155,8 @@ ALGORITHMS = {
     "a2c": {"n_envs": 2},
     "a2c_ext": {"n_envs": 2},
     "ars": {"policy": "LinearPolicy", "n_delta": 2, "n_envs": 1},
-    "ppo_lstm": {"policy": "MlpLstmPolicy", "n_steps": 64, "batch_size": 64},
-    "ppo_lstm_ext": {"policy": "MlpLstmPolicy", "n_steps": 64, "batch_size": 64},
+    "ppo_lstm": {"policy": "MlpLstmPolicy", "n_steps": 32, "batch_size": 32, "n_epochs": 1},
+    "ppo_lstm_ext": {"policy": "MlpLstmPolicy", "n_steps": 32, "batch_size": 32, "n_epochs": 1},
     "qrdqn": {"learning_starts": 50},
     "reinforce": {"n_envs": 2},
     "trpo": {"n_steps": 64, "batch_size": 64},
@@ -165,7 +165,7 @@ ALGORITHMS = {
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_every_kind_of_algorithm_can_be_trained(algo):
-    curve = curve_of(algo, {"policy": "MlpPolicy", "n_timesteps": 1, **ALGORITHMS[algo]}, timesteps=128, evaluations=1)
+    curve = curve_of(algo, {"policy": "MlpPolicy", "n_timesteps": 1, **ALGORITHMS[algo]}, timesteps=64, evaluations=1)
     assert curve.error is None
     assert len(curve.points) == 1
 
@@ -209,14 +209,14 @@ def test_twenty_trainings_in_a_row_leave_nothing_behind(request):
         return process.num_fds(), len(gc.get_objects()), len(process.children())
 
     section = {**DQN, "buffer_size": 100_000}
-    curve_of("dqn", section)
-    curve_of()
+    curve_of("dqn", section, timesteps=110)
+    curve_of(timesteps=110)
     gc.freeze()  # looking for garbage among all objects would take most of the time
     request.addfinalizer(gc.unfreeze)
     files, objects, children = usage()
     memory = process.memory_info().rss
     for seed in range(10):
-        curve_of("dqn", section, seed=seed)
-        curve_of(seed=seed)
+        curve_of("dqn", section, seed=seed, timesteps=110)
+        curve_of(seed=seed, timesteps=110)
     assert usage() == (files, pytest.approx(objects, abs=500), children)
     assert process.memory_info().rss - memory < 20e6
