@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import signal
 import sys
 import threading
@@ -40,6 +39,7 @@ from sb3_ext.tune.space import SearchSpace
 from sb3_ext.tune.start import first_sections
 from sb3_ext.tune.storage import open_storage
 from sb3_ext.tune.study import First, TuneStudy, open_study, stored_settings
+from sb3_ext.zoo.run_folder import missing_folders, remove_folders
 from sb3_ext.zoo.storage_errors import naming_storage
 
 __all__ = ["tune"]
@@ -58,14 +58,13 @@ def tune(args: argparse.Namespace) -> int:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = args.study or f"{args.algo}_{args.env}".replace("/", "-")
     folder = Path(args.log_folder, "tune", name)
-    is_new = not folder.exists()
+    missing = missing_folders(str(folder))
     console = Console(highlight=False)
     with naming_storage(args.storage):
         try:
             study = _open(args, name, folder, console)
         except UsageError:
-            if is_new:
-                shutil.rmtree(folder, ignore_errors=True)
+            remove_folders(str(folder) if missing else None, missing)
             raise
         study.study.set_user_attr("command", mask_passwords(command))  # for the report
         with _stopped_by_sigterm(), LiveTable(console) as table:
