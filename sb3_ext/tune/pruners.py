@@ -67,14 +67,14 @@ class Pruning:
             nothing that was reported later, when a trial is trained again after a kill.
         """
         reports = self._paired(scores) if self._is_paired else self._running_means(scores)
-        known = study._storage.get_trial(trial._trial_id).intermediate_values
+        stored = study._storage.get_trial(trial._trial_id)
         for step, value in reports.items():
-            if step not in known:
+            if step not in stored.intermediate_values:
                 trial.report(value, step)
         is_over = sum(map(len, scores)) == self._total
         if trial.number < self._n_first or is_over or not reports:
             return False
-        frozen = copy(study._storage.get_trial(trial._trial_id))
+        frozen = copy(stored)
         frozen.intermediate_values = reports
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the best trial may have fewer evaluations: it had no time
