@@ -73,9 +73,7 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--sampler", default="tpe", help="tpe (default), cmaes, gp, qmc, random, llm; several in turn: a,b"
     )
-    group.add_argument(
-        "--pruner", default="median", help="stops hopeless trials: median (default), wilcoxon, hyperband or none"
-    )
+    group.add_argument("--pruner", help="stops hopeless trials: median (default), wilcoxon, hyperband or none")
     group.add_argument("--startup-trials", type=whole_number, default=10, help="random trials at first (default: 10)")
     group.add_argument("--seed", type=int, help="of the study; with one worker, the same seed gives the same trials")
     group.add_argument("--llm-command", metavar="COMMAND", help="reads a prompt on standard input, answers with YAML")

@@ -29,7 +29,6 @@ from sb3_ext.tune.live import LiveTable
 from sb3_ext.tune.lock import study_lock
 from sb3_ext.tune.plots import draw_plots
 from sb3_ext.tune.pool import Pool
-from sb3_ext.tune.pruners import check_pruner
 from sb3_ext.tune.record import TrialRecord
 from sb3_ext.tune.report import write_report
 from sb3_ext.tune.samplers import LLM, sampler_names
@@ -46,7 +45,18 @@ __all__ = ["tune"]
 
 _DEFAULT_TRIALS = 50
 #: Options that are settings of the study under the same name
-_SETTINGS = ("timesteps", "seeds", "evaluations", "episodes", "objective", "quantile", "clock", "threshold", "seed")
+_SETTINGS = (
+    "timesteps",
+    "seeds",
+    "evaluations",
+    "episodes",
+    "objective",
+    "quantile",
+    "clock",
+    "threshold",
+    "seed",
+    "pruner",
+)
 
 
 def tune(args: argparse.Namespace) -> int:
@@ -60,22 +70,36 @@ def tune(args: argparse.Namespace) -> int:
     folder = Path(args.log_folder, "tune", name)
     missing = missing_folders(str(folder))
     console = Console(highlight=False)
-    with naming_storage(args.storage):
-        try:
-            study = _open(args, name, folder, console)
-        except UsageError:
-            remove_folders(str(folder) if missing else None, missing)
-            raise
-        study.study.set_user_attr("command", mask_passwords(command))  # for the report
-        with _stopped_by_sigterm(), LiveTable(console) as table:
-            tuning = Tuning(args, study, folder, table)
+    pool = _make_pool(args, folder)
+    try:
+        with naming_storage(args.storage):
             try:
-                tuning.run()
-            except KeyboardInterrupt:
-                tuning.write()
-                table.say(mask_passwords(f"interrupted; continue with: {command}"))
-                return 130
+                study = _open(args, name, folder, console)
+            except UsageError:
+                remove_folders(str(folder) if missing else None, missing)
+                raise
+            study.study.set_user_attr("command", mask_passwords(command))  # for the report
+            with _stopped_by_sigterm(), LiveTable(console) as table:
+                tuning = Tuning(args, study, pool, folder, table)
+                try:
+                    tuning.run()
+                except KeyboardInterrupt:
+                    tuning.write()
+                    table.say(mask_passwords(f"interrupted; continue with: {command}"))
+                    return 130
+    finally:
+        pool.close()
     return 0
+
+
+def _make_pool(args: argparse.Namespace, folder: Path) -> Pool:
+    if args.ray:
+        from sb3_ext.tune.ray_pool import RayPool
+
+        return RayPool(args.ray)
+    from sb3_ext.tune.local_pool import LocalPool
+
+    return LocalPool(args.workers or os.cpu_count() or 1, folder / "workers.log")
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -123,7 +147,6 @@ def _stopped_by_sigterm() -> Iterator[None]:
 def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -> TuneStudy:
     """Everything that can be wrong with a command is found here, before a worker starts."""
     names = sampler_names(args.sampler)
-    check_pruner(args.pruner)
     extra: dict[str, Any] = {}
     if LLM in names:
         from sb3_ext.tune.llm import LLMProposals
@@ -187,22 +210,18 @@ def _new_settings(
 class Tuning:
     """What happens once a study is open."""
 
-    def __init__(self, args: argparse.Namespace, study: TuneStudy, folder: Path, table: LiveTable) -> None:
-        self._args, self._study, self._folder, self._table = args, study, folder, table
+    def __init__(self, args: argparse.Namespace, study: TuneStudy, pool: Pool, folder: Path, table: LiveTable) -> None:
+        self._args, self._study, self._pool, self._folder, self._table = args, study, pool, folder, table
 
     def run(self) -> None:
-        pool = self._make_pool()
-        try:
-            with self._study:
-                self._search(pool)
-                if self._study.best(1) and self._args.fresh_seeds:
-                    with self._study.claimed("final") as other:
-                        if other is None:
-                            self._finish(pool)
-                        else:
-                            self._table.say(f"The final comparison is done by {other}.")
-        finally:
-            pool.close()
+        with self._study:
+            self._search()
+            if self._study.best(1) and self._args.fresh_seeds:
+                with self._study.claimed("final") as other:
+                    if other is None:
+                        self._finish()
+                    else:
+                        self._table.say(f"The final comparison is done by {other}.")
         self.write()
 
     def write(self) -> None:
@@ -215,21 +234,12 @@ class Tuning:
 
             log_study(self._study.study, self._folder, self._args.wandb_project_name, self._args.wandb_entity)
 
-    def _make_pool(self) -> Pool:
-        if self._args.ray:
-            from sb3_ext.tune.ray_pool import RayPool
-
-            return RayPool(self._args.ray)
-        from sb3_ext.tune.local_pool import LocalPool
-
-        return LocalPool(self._args.workers or os.cpu_count() or 1, self._folder / "workers.log")
-
-    def _search(self, pool: Pool) -> None:
+    def _search(self) -> None:
         args = self._args
         has_limit = args.trials is not None or args.steps is not None or args.minutes is not None
         seconds = None if args.minutes is None else 60 * args.minutes
         budget = Budget(args.trials if has_limit else _DEFAULT_TRIALS, args.steps, seconds)
-        Scheduler(self._study, pool, budget, self._table, args.pruner, self._reserve).search()
+        Scheduler(self._study, self._pool, budget, self._table, self._reserve).search()
 
     def _reserve(self) -> float:
         """Seconds that the end will take, of the time that the command has."""
@@ -237,8 +247,8 @@ class Tuning:
         n = n_trainings(args.finalists, settings.seeds, args.fresh_seeds) if args.fresh_seeds else 0
         return n * seconds_per_training(self._study)
 
-    def _finish(self, pool: Pool) -> None:
-        study, table = self._study, self._table
+    def _finish(self) -> None:
+        study, pool, table = self._study, self._pool, self._table
         best = select(study, pool, table, self._args.finalists)
         if best.section == study.settings.start:
             table.say(f"No trial is better than the start, which is trial {best.number}: no section is written.")

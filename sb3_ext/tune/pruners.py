@@ -13,20 +13,9 @@ from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner,
 from optuna.study import Study
 from optuna.trial import Trial
 
-from sb3_ext.common.names import suggestion
-from sb3_ext.common.usage_error import UsageError
-
-__all__ = ["DEFAULT_PRUNER", "PRUNERS", "Pruning", "check_pruner", "make_pruner"]
+__all__ = ["PRUNERS", "Pruning", "make_pruner"]
 
 PRUNERS = ("hyperband", "wilcoxon", "median", "none")
-DEFAULT_PRUNER = "median"
-
-
-def check_pruner(name: str) -> str:
-    """:raises UsageError: when there is no such pruner"""
-    if name not in PRUNERS:
-        raise UsageError(f"--pruner {name} is not one of {', '.join(PRUNERS)}{suggestion(name, PRUNERS)}")
-    return name
 
 
 def make_pruner(name: str, *, seeds: int, evaluations: int) -> BasePruner:

@@ -14,7 +14,7 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.judge import score_seeds
 from sb3_ext.tune.live import LiveTable
 from sb3_ext.tune.pool import Done, Lost, Pool, Reached, Refused
-from sb3_ext.tune.pruners import DEFAULT_PRUNER, Pruning
+from sb3_ext.tune.pruners import Pruning
 from sb3_ext.tune.record import STATES, changes, trial_record
 from sb3_ext.tune.running import RunningTrial
 from sb3_ext.tune.study import TuneStudy
@@ -54,13 +54,14 @@ class Scheduler:
         pool: Pool,
         budget: Budget,
         table: LiveTable,
-        pruner: str = DEFAULT_PRUNER,
         reserve: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._study, self._pool, self._budget, self._table = study, pool, budget, table
         self._reserve, self._reserved = reserve, 0.0
         settings, n_first = study.settings, study.n_first
-        self._pruning = Pruning(pruner, n_first=n_first, seeds=settings.seeds, evaluations=settings.evaluations)
+        self._pruning = Pruning(
+            settings.pruner, n_first=n_first, seeds=settings.seeds, evaluations=settings.evaluations
+        )
         self._running: dict[int, RunningTrial] = {}
         self._is_exhausted = False
         #: When to look again, while trials of other machines run: those of dead ones are ours then

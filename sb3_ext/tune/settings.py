@@ -30,6 +30,7 @@ class StudySettings(Options):
         mean of the last third of evaluations (``final``)
     :param quantile: of the seeds' scores: 0.5 for the median, less to prefer what rarely fails
     :param clock: judge by time instead of steps: each training gets the time that the start takes
+    :param pruner: what stops hopeless trials; each one is told other numbers
     :param threshold: score at which the environment counts as solved; ``None`` if it has none
     """
 
@@ -44,6 +45,7 @@ class StudySettings(Options):
     objective: Literal["auc", "steps", "final"] = "auc"
     quantile: Fraction = 0.5
     clock: bool = False
+    pruner: Literal["median", "wilcoxon", "hyperband", "none"] = "median"
     threshold: Number | None = None
     evaluations: Annotated[Count, Field(ge=2)] = 10
     episodes: Count = 5

@@ -42,7 +42,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from sb3_ext.tune.lock import study_lock
 from sb3_ext.tune.owners import Heartbeat, Owner, give_back_dead
-from sb3_ext.tune.pruners import DEFAULT_PRUNER, Pruning
+from sb3_ext.tune.pruners import Pruning
 from sb3_ext.tune.samplers import make_sampler
 from sb3_ext.tune.storage import open_storage
 
@@ -257,7 +257,7 @@ def one_trial(place: Place, study: optuna.Study, owner: Owner, sampler: str) -> 
             params = {name: trial._suggest(name, distribution) for name, distribution in SPACE.items()}
             trial.set_user_attr("section", params)
             clock.lap("suggest")
-        pruning = Pruning(DEFAULT_PRUNER, n_first=0, seeds=1, evaluations=EVALUATIONS)
+        pruning = Pruning("median", n_first=0, seeds=1, evaluations=EVALUATIONS)
         scores: list[float] = []
         for _ in range(EVALUATIONS):
             scores.append(random.random())

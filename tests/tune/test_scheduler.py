@@ -33,16 +33,16 @@ class Made:
 
     def __init__(self, folder, space, pruner="none", **changes):
         known = {"algo": "ppo_ext", "env": "CartPole-v1", "source": {}, "start": SECTION, "space": space.as_dict()}
-        settings = StudySettings(**{**known, "timesteps": 1000, "evaluations": 4, **changes})
+        settings = StudySettings(**{**known, "timesteps": 1000, "evaluations": 4, "pruner": pruner, **changes})
         folder.mkdir(exist_ok=True)
         self.lock = lambda: study_lock(None, folder, "s")
         study = open_study(open_storage(None, folder), "s", settings, [First("start", SECTION)], self.lock)
-        self.pruner, self.study = pruner, TuneStudy(study, settings, self.lock, n_startup=4)
+        self.study = TuneStudy(study, settings, self.lock, n_startup=4)
         self.table = LiveTable(Console(file=io.StringIO()))
 
     def search(self, pool, trials=6, **limits):
         with self.study:
-            Scheduler(self.study, pool, Budget(trials, **limits), self.table, self.pruner).search()
+            Scheduler(self.study, pool, Budget(trials, **limits), self.table).search()
         return self
 
     def trials(self):

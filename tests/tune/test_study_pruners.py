@@ -5,8 +5,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from sb3_ext.common.usage_error import UsageError
-from sb3_ext.tune.pruners import PRUNERS, Pruning, check_pruner
+from sb3_ext.tune.pruners import PRUNERS, Pruning
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 SEEDS, EVALUATIONS = 3, 10
@@ -105,8 +104,3 @@ def test_the_running_mean_has_the_same_seeds_and_times_in_all_trials(name):
     pruning.should_prune(study, trial, [[1.0, 2.0, *[3.0] * 8], [9.0]])
     assert len(study.trials[0].intermediate_values) == 11
     assert study.trials[0].intermediate_values[11] == pytest.approx(36 / 11)
-
-
-def test_an_unknown_pruner_is_an_error_with_the_nearest_name():
-    with pytest.raises(UsageError, match="did you mean 'wilcoxon'"):
-        check_pruner("wilcox")
