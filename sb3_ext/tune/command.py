@@ -17,7 +17,6 @@ from typing import Any
 
 import gymnasium as gym
 import optuna
-import yaml
 from rich.console import Console
 
 from sb3_ext.common.clean_text import mask_passwords
@@ -38,6 +37,7 @@ from sb3_ext.tune.space import SearchSpace
 from sb3_ext.tune.start import first_sections
 from sb3_ext.tune.storage import open_storage
 from sb3_ext.tune.study import First, TuneStudy, open_study, stored_settings
+from sb3_ext.zoo.config.write import section_text
 from sb3_ext.zoo.run_folder import missing_folders, remove_folders
 from sb3_ext.zoo.storage_errors import naming_storage
 
@@ -267,7 +267,7 @@ class Tuning:
             f"the start\n# on {len(comparison.seeds)} fresh seeds, {settings.objective} of {settings.timesteps:,} "
             "timesteps\n"
         )
-        text = yaml.safe_dump({settings.env: best.section}, sort_keys=False, allow_unicode=True)
+        text = section_text(settings.env, settings.algo, best.section)
         with atomic_write(path) as unfinished:
             unfinished.write_text(header + text, encoding="utf-8")
         return path
