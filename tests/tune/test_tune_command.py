@@ -82,6 +82,16 @@ def test_a_study_that_is_killed_continues_with_the_same_trials(folder):
     assert cut == whole
 
 
+def test_a_study_starts_from_a_run_with_its_policy(folder):
+    assert main(["train", "--env", "CartPole-v1", "-n", "300", "--eval-freq", "-1", "-params", "n_steps:64"]) == 0
+    assert tune("--from", "@last", "--trials", "3", "--fresh-seeds", "0", "--study", "s") == 0
+    study, _ = trials("s")
+    sections = [trial.user_attrs["section"] for trial in study.trials]
+    assert [trial.user_attrs["proposed_by"] for trial in study.trials] == ["run", "current", "rl_zoo"]
+    assert sections[0]["n_steps"] == 64 != sections[1]["n_steps"]
+    assert {section["ext"]["init_from"] for section in sections} == {str(folder / "logs/ppo_ext/CartPole-v1_1")}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
