@@ -168,7 +168,7 @@ def is_dead(study: Study, owner: str, silent: Collection[str] = ()) -> bool:
 def _this_machine() -> str:
     """Two processes with the same value see each other's process numbers."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return socket.gethostname()

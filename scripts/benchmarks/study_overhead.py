@@ -73,7 +73,7 @@ class Place(NamedTuple):
     def lock(self) -> AbstractContextManager[None]:
         return study_lock(*self)
 
-    def open(self) -> optuna.Study:
+    def load(self) -> optuna.Study:
         study = optuna.load_study(study_name=self.name, storage=open_storage(self.url, self.folder))
         study.get_trials(deepcopy=False)
         return study
@@ -90,7 +90,7 @@ def main() -> None:
         for size in args.sizes:
             with filled_study(storage, size, args.postgresql) as place:
                 with Clock() as opening:
-                    study = place.open()
+                    study = place.load()
                 results = {n: measure(place, study, n, args.samplers, args.window) for n in args.schedulers}
             cells = [f"{opening.parts['all']:,.0f}"]
             for sampler in args.samplers:
