@@ -1,4 +1,4 @@
-"""A study from its beginning to its end: search, finalists, comparison on fresh seeds, section, report."""
+"""Opens or continues a study as the command line asks for it, and runs it. Mistakes are found before workers start."""
 
 from __future__ import annotations
 
@@ -21,29 +21,22 @@ from rich.console import Console
 
 from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.common.usage_error import UsageError
-from sb3_ext.runs.files import atomic_write
 from sb3_ext.tune.auto import resolve_auto
-from sb3_ext.tune.confirm import Comparison, compare, n_trainings, seconds_per_training, select
 from sb3_ext.tune.live import LiveTable
 from sb3_ext.tune.lock import study_lock
-from sb3_ext.tune.plots import draw_plots
 from sb3_ext.tune.pool import Pool
-from sb3_ext.tune.record import TrialRecord
-from sb3_ext.tune.report import write_report
 from sb3_ext.tune.samplers import LLM, sampler_names
-from sb3_ext.tune.scheduler import Budget, Scheduler
 from sb3_ext.tune.settings import StudySettings
-from sb3_ext.tune.space import SearchSpace
+from sb3_ext.tune.space import CantExpress, SearchSpace
 from sb3_ext.tune.start import first_sections
 from sb3_ext.tune.storage import open_storage
 from sb3_ext.tune.study import First, TuneStudy, open_study, stored_settings
-from sb3_ext.zoo.config.write import section_text
+from sb3_ext.tune.tuning import Tuning
 from sb3_ext.zoo.run_folder import missing_folders, remove_folders
 from sb3_ext.zoo.storage_errors import naming_storage
 
 __all__ = ["tune"]
 
-_DEFAULT_TRIALS = 50
 #: Options that are settings of the study under the same name
 _SETTINGS = (
     "timesteps",
@@ -188,6 +181,13 @@ def _new_settings(
     for _, other in first:
         space, widened = space.including(other)
         notes += widened
+    expressed = []
+    for each in first:
+        try:
+            space.params_of(each.section)
+            expressed.append(each)
+        except CantExpress as error:
+            notes.append(f"The hyperparameters of {each.proposed_by} are not among the first trials: {error}")
     for note in notes:
         console.print(note, markup=False, soft_wrap=True)
     ext_threshold = (section.get("ext") or {}).get("threshold")
@@ -204,86 +204,4 @@ def _new_settings(
     settings = StudySettings.read({**known, **typed}, "sb3-ext tune")
     if settings.objective == "steps" and settings.threshold is None:
         raise UsageError(f"{args.env} has no threshold, which --objective steps needs: set one with --threshold.")
-    return settings, first
-
-
-class Tuning:
-    """What happens once a study is open."""
-
-    def __init__(self, args: argparse.Namespace, study: TuneStudy, pool: Pool, folder: Path, table: LiveTable) -> None:
-        self._args, self._study, self._pool, self._folder, self._table = args, study, pool, folder, table
-
-    def run(self) -> None:
-        with self._study:
-            self._search()
-            if self._study.best(1) and self._args.fresh_seeds:
-                with self._study.claimed("final") as other:
-                    if other is None:
-                        self._finish()
-                    else:
-                        self._table.say(f"The final comparison is done by {other}.")
-        self.write()
-
-    def write(self) -> None:
-        """The report and the plots, from what is stored."""
-        plots = draw_plots(self._study.study, self._folder)
-        report = write_report(self._study.study, self._folder)
-        self._table.say(f"wrote {report}" + (f" and {len(plots)} plots beside it" if plots else ""))
-        if self._args.track:
-            from sb3_ext.tune.wandb_study import log_study
-
-            log_study(self._study.study, self._folder, self._args.wandb_project_name, self._args.wandb_entity)
-
-    def _search(self) -> None:
-        args = self._args
-        has_limit = args.trials is not None or args.steps is not None or args.minutes is not None
-        seconds = None if args.minutes is None else 60 * args.minutes
-        budget = Budget(args.trials if has_limit else _DEFAULT_TRIALS, args.steps, seconds)
-        Scheduler(self._study, self._pool, budget, self._table, self._reserve).search()
-
-    def _reserve(self) -> float:
-        """Seconds that the end will take, of the time that the command has."""
-        settings, args = self._study.settings, self._args
-        n = n_trainings(args.finalists, settings.seeds, args.fresh_seeds) if args.fresh_seeds else 0
-        return n * seconds_per_training(self._study)
-
-    def _finish(self) -> None:
-        study, pool, table = self._study, self._pool, self._table
-        best = select(study, pool, table, self._args.finalists)
-        if best.section == study.settings.start:
-            table.say(f"No trial is better than the start, which is trial {best.number}: no section is written.")
-            return
-        comparison = compare(study, pool, table, best, self._args.fresh_seeds)
-        written = self._write_section(comparison, best) if comparison.is_better else None
-        result = {**comparison.as_dict(), "written": None if written is None else str(written)}
-        study.study.set_user_attr("result", result)
-        _tell(comparison, study.settings, written, table)
-
-    def _write_section(self, comparison: Comparison, best: TrialRecord) -> Path:
-        path, settings = self._folder / "tuned.yml", self._study.settings
-        value, low, high = comparison.difference
-        header = (
-            f"# Trial {best.number} of the study {self._study.name}: {value:+.4g} ({low:+.4g} to {high:+.4g}) against "
-            f"the start\n# on {len(comparison.seeds)} fresh seeds, {settings.objective} of {settings.timesteps:,} "
-            "timesteps\n"
-        )
-        text = section_text(settings.env, settings.algo, best.section)
-        with atomic_write(path) as unfinished:
-            unfinished.write_text(header + text, encoding="utf-8")
-        return path
-
-
-def _tell(comparison: Comparison, settings: StudySettings, written: Path | None, table: LiveTable) -> None:
-    value, low, high = comparison.difference
-    interval = "" if low is None else f" (95 % interval {low:+.4g} to {high:+.4g})"
-    n = len(comparison.seeds)
-    seeds = f"{n} fresh seed{'s' * (n > 1)}"
-    table.say(
-        f"Trial {comparison.trial} against the start on {seeds}: {value:+.4g}{interval}, p = {comparison.p_value:.2g}"
-    )
-    if written is None:
-        table.say("That is not clearly better, so no section is written. More trials, seeds or timesteps may help.")
-    else:
-        table.say(
-            f"wrote {written}\ntrain with it: sb3-ext train --algo {settings.algo} --env {settings.env} -conf {written}"
-        )
+    return settings, expressed

@@ -16,7 +16,7 @@ from sb3_ext.tune.owners import Heartbeat, Owner, give_back, give_back_dead, is_
 from sb3_ext.tune.record import TrialRecord, curve_to, trial_record
 from sb3_ext.tune.samplers import sampler_for
 from sb3_ext.tune.settings import StudySettings
-from sb3_ext.tune.space import CantExpress, SearchSpace
+from sb3_ext.tune.space import SearchSpace
 from sb3_ext.tune.view import FinishedRow
 from sb3_ext.zoo.trial_training import Curve
 
@@ -102,7 +102,7 @@ class TuneStudy:
     @property
     def n_first(self) -> int:
         """Number of configurations that were tried before any sampler was asked."""
-        return len(self.study.user_attrs["first"])
+        return int(self.study.user_attrs["n_first"])
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False, states=states or None)
@@ -193,16 +193,13 @@ def open_study(
         study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
         if "settings" not in study.user_attrs:
             space = SearchSpace.from_dict(settings.space)
-            known = [trial.system_attrs.get("fixed_params") for trial in study.get_trials(deepcopy=False)]
+            known = [trial.user_attrs.get("section") for trial in study.get_trials(deepcopy=False)]
             for proposed_by, section in first:
-                try:
-                    params = space.params_of(section)
-                except CantExpress:
-                    continue
-                if params not in known:
-                    known.append(params)
-                    study.enqueue_trial(params, user_attrs={"proposed_by": proposed_by, "section": section})
-            study.set_user_attr("first", known)
+                if section not in known:
+                    known.append(section)
+                    attributes = {"proposed_by": proposed_by, "section": section}
+                    study.enqueue_trial(space.params_of(section), user_attrs=attributes)
+            study.set_user_attr("n_first", len(known))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 study.set_metric_names(["score"])  # for optuna-dashboard
