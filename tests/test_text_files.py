@@ -20,7 +20,7 @@ SOURCES = [
     if path.resolve() == path
 ]
 #: Whose ``open`` is not that of text files
-OTHERS = ("os", "archive")
+OTHERS = ("os", "archive", "Image")
 
 
 def calls_without_encoding(path):

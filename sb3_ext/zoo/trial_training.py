@@ -134,7 +134,11 @@ def _quietly(threads: int) -> Iterator[None]:
             show(message, *details, **more)
 
     threads_before = th.get_num_threads()
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), warnings.catch_warnings():
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        warnings.catch_warnings(),
+    ):
         show, warnings.showwarning = warnings.showwarning, show_once
         th.set_num_threads(threads)
         try:

@@ -88,7 +88,7 @@ def main() -> None:
     args = parser.parse_args()
     args.logs.mkdir(parents=True, exist_ok=True)
     section = args.logs / "bad_start.yml"
-    section.write_text(SECTION)
+    section.write_text(SECTION, encoding="utf-8")
     Picture.path, Picture.at = args.output / "tune.svg", args.trials * 2 // 3
     command.LiveTable = Picture  # type: ignore[misc]
     flags = ["--timesteps", "8000", "--seeds", "2", "--no-rl-zoo", "--pruner", "median", "-f", str(args.logs)]
