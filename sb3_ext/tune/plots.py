@@ -29,6 +29,7 @@ from optuna.visualization import plot_optimization_history, plot_parallel_coordi
 from sb3_ext.runs.files import atomic_write, link_or_copy
 from sb3_ext.runs.report.charts import number
 from sb3_ext.runs.report.plots import make_figure
+from sb3_ext.tune.record import value_text
 
 __all__ = ["PLOTS", "draw_plots", "importance_of", "key_of", "missing_plots"]
 
@@ -38,12 +39,17 @@ _ENOUGH = 5
 #: Lines and axes of parallel coordinates; more can't be read
 _MAX_LINES, _MAX_AXES, _MAX_TICKS = 300, 10, 8
 _MAX_BARS = 15
+_NOT_USED = "not used"
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31")
 _GREY = "#7d858e"
 
 
 def draw_plots(study: optuna.Study, folder: Path) -> list[Path]:
-    """Plots with nothing to show are left out, see :func:`missing_plots`, and old ones are removed."""
+    """
+    Plots with nothing to show are left out, see :func:`missing_plots`, and old ones are removed.
+
+    :return: for each plot, its PNG file and its HTML file
+    """
     missing = missing_plots(study)
     written: list[Path] = []
     failed: dict[str, str] = {}
@@ -213,7 +219,7 @@ class _Scale(NamedTuple):
     """
     The axis of a parameter, from 0 to 1.
 
-    :param heights: of the trials; 0 at the bottom for those without the parameter
+    :param heights: of the trials; outside of the parameter's range for those whose key has another value or none
     :param ticks: heights and labels
     """
 
@@ -239,14 +245,23 @@ def _scale_of(study: optuna.Study, name: str, trials: Sequence[FrozenTrial]) -> 
             ticks = [low + step for step in range(round(high - low) + 1)]
         low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
         marks = [(at, _text_of(study, name, math.exp(sign * at) if is_log else sign * at)) for at in ticks]
-    # Room at the bottom for trials without the parameter
-    base = 0.0 if len(values) == len(trials) else 0.12
+    # Without the parameter, a key that is active has one of its other values, which is its form
+    forms = [trial.params.get(f"{key_of(name)} form", _NOT_USED) for trial in trials]
+    others = {form for form, trial in zip(forms, trials, strict=True) if name not in trial.params}
+    above = sorted(form for form in others if name.startswith("1 - ") and isinstance(form, int | float))
+    below = sorted(others.difference(above), key=lambda form: (form != _NOT_USED, str(form)))
+    room = min(0.12, 0.5 / max(len(others), 1))
+    outside = {form: room * i for i, form in enumerate(below)} | {form: 1 - room * i for i, form in enumerate(above)}
 
     def height(at: float) -> float:
-        return base + (1 - base) * (at - low) / (high - low)
+        return room * len(below) + (1 - room * len(others)) * (at - low) / (high - low)
 
-    heights = [height(places[trial.params[name]]) if name in trial.params else 0.0 for trial in trials]
-    return _Scale(heights, [*([(0.0, "not used")] if base else []), *((height(at), text) for at, text in marks)])
+    heights = [
+        height(places[trial.params[name]]) if name in trial.params else outside[form]
+        for form, trial in zip(forms, trials, strict=True)
+    ]
+    ticks_outside = ((at, value_text(form)[:14]) for form, at in outside.items())
+    return _Scale(heights, [*ticks_outside, *((height(at), text) for at, text in marks)])
 
 
 def _shown(study: optuna.Study) -> list[FrozenTrial]:

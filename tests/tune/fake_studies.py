@@ -60,6 +60,8 @@ DISTRIBUTIONS = {
     "index(n_epochs)": IntDistribution(0, 3),
     "log2(n_steps)": IntDistribution(4, 11),
     "1 - gamma": FloatDistribution(0.0001, 0.1, log=True),
+    "gamma form": CategoricalDistribution(["constant", 1.0]),
+    "target_kl form": CategoricalDistribution(["constant", None]),
 }
 
 

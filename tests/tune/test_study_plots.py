@@ -141,3 +141,16 @@ def test_parameters_are_shown_as_the_section_has_them():
     assert sorted(labels) == ["gamma", "n_epochs", "n_steps", "score"]
     texts = {text.get_text() for text in axes.texts}
     assert {"1", "5", "10", "20", "16", "32", "64", "128", "0.9", "0.9999"} <= texts
+
+
+def test_a_value_besides_the_numbers_is_drawn_as_itself():
+    study = make_study()
+    for params in ({"1 - gamma": 0.01}, {"1 - gamma": 0.1}, {}):
+        add_trial(study, {"gamma form": "constant" if params else 1.0, **params})
+        add_trial(study, {"target_kl form": "constant", "target_kl": 0.01} if params else {"target_kl form": None})
+    (axes,) = _parallel(study).axes
+    at = {label.get_text(): x for x, label in enumerate(axes.get_xticklabels())}
+    ticks = {(text.xy[0], text.get_text()): text.xy[1] for text in axes.texts}
+    assert ticks[at["gamma"], "not used"] < ticks[at["gamma"], "0.9"] < ticks[at["gamma"], "1"] == 1
+    assert ticks[at["target_kl"], "not used"] < ticks[at["target_kl"], "none"] < ticks[at["target_kl"], "0.01"]
+    assert any(line.get_ydata()[at["gamma"]] == 1 for line in axes.lines if len(line.get_ydata()) == len(at))
