@@ -17,10 +17,10 @@ EPILOG = """examples:
   sb3-ext tune CartPole-v1 --ray auto                                       on a Ray cluster
   sb3-ext tune CartPole-v1 --sampler llm,tpe --llm-command "llm -m MODEL"   a language model and TPE in turn
 
-A configuration is trained with several seeds and judged by the median of their scores. The first trials are the current
-hyperparameters and RL Zoo's. At the end, the best configuration is compared with the start on fresh seeds; it is
-written to tuned.yml in the study's folder if it is better. Ctrl-C keeps everything: the same command continues the
-study. docs/tuning.md explains it all.
+A configuration is trained with several seeds and judged by the lower quartile of their scores. The first trials are
+the current hyperparameters and RL Zoo's. At the end, the best configuration is compared with the start on fresh
+seeds; it is written to tuned.yml in the study's folder if it is better. Ctrl-C keeps everything: the same command
+continues the study. docs/tuning.md explains it all.
 """
 
 
@@ -62,7 +62,7 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         help="score of a training: area under the curve of evaluations (default), steps to the threshold, or the mean "
         "of the last third of evaluations",
     )
-    group.add_argument("--quantile", type=float, help="of the seeds' scores (default: 0.5, the median)")
+    group.add_argument("--quantile", type=float, help="of the seeds' scores (default: 0.25; 0.5 is the median)")
     group.add_argument(
         "--clock", action="store_true", default=None, help="judge by time: each training gets the time of the start"
     )

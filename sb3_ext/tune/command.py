@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -54,6 +55,7 @@ _SETTINGS = (
 
 def tune(args: argparse.Namespace) -> int:
     """:param args: of ``sb3-ext tune``"""
+    start = time.monotonic()
     command = shlex.join(["sb3-ext", *sys.argv[1:]])
     _check(args)
     for package in args.gym_packages:
@@ -72,14 +74,14 @@ def tune(args: argparse.Namespace) -> int:
                 remove_folders(str(folder) if missing else None, missing)
                 raise
             study.study.set_user_attr("command", mask_passwords(command))  # for the report
-            with _stopped_by_sigterm(), LiveTable(console) as table:
-                tuning = Tuning(args, study, pool, folder, table)
+            with _stopped_by_signals() as received, LiveTable(console) as table:
+                tuning = Tuning(args, study, pool, folder, table, start)
                 try:
                     tuning.run()
                 except KeyboardInterrupt:
                     tuning.write()
                     table.say(mask_passwords(f"interrupted; continue with: {command}"))
-                    return 130
+                    return 128 + next(iter(received), signal.SIGINT)
     finally:
         pool.close()
     return 0
@@ -120,21 +122,36 @@ def _import(package: str) -> None:
 
 
 @contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
-    """As by Ctrl-C."""
+def _stopped_by_signals() -> Iterator[list[int]]:
+    """SIGTERM and SIGHUP as Ctrl-C; those that came are in the list."""
+    received: list[int] = []
 
     def interrupt(number: int, frame: Any) -> None:
+        received.append(number)
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield received
         return
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _check_folder(folder: Path, storage: str | None) -> None:
+    """Studies of one name in two storages would overwrite each other's reports."""
+    note, place = folder / "storage.txt", mask_passwords(storage or "study.log")
+    known = note.read_text(encoding="utf-8").strip() if note.is_file() else place
+    if known != place:
+        raise UsageError(
+            f"{folder} has the report of a study in {known}, and this one is in {place}.\n"
+            "Choose another name with --study, or another folder with -f."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    note.write_text(f"{place}\n", encoding="utf-8")
 
 
 def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -> TuneStudy:
@@ -150,10 +167,13 @@ def _open(args: argparse.Namespace, name: str, folder: Path, console: Console) -
     )
     space = SearchSpace.read(None if args.space is None else Path(args.space), args.algo, args.env)
     source = {"section": first[0].section, "space": space.as_dict()}
+    _check_folder(folder, args.storage)
     storage = open_storage(args.storage, folder)
     lock = partial(study_lock, args.storage, folder, name)
     settings = stored_settings(storage, name)
     typed = {key: getattr(args, key) for key in _SETTINGS if getattr(args, key) is not None}
+    if "gp" in names and settings is None:
+        typed.setdefault("pruner", "none")  # it learns from complete trials only
     if settings is None:
         settings, first = _new_settings(args, space, first, source, typed, console)
     else:

@@ -64,13 +64,13 @@ def n_trainings(finalists: int, seeds: int, fresh_seeds: int) -> int:
 
 
 def select(study: TuneStudy, pool: Pool, table: LiveTable, finalists: int) -> TrialRecord:
-    """The best of the best trials, on other seeds: the highest score of many is often the luckiest."""
+    """The best of the best trials, on more seeds: the highest score of many is often the luckiest."""
     best = study.best(finalists)
     if len(best) == 1:
         return best[0]
     phase = _Phase(study, pool, table, "finalists", SELECT, study.settings.seeds)
     curves = phase.run({f"trial {record.number}": record.section for record in best})
-    return max(best, key=lambda record: _score(study, curves[f"trial {record.number}"]))
+    return max(best, key=lambda record: _score(study, [*record.curves, *curves[f"trial {record.number}"]]))
 
 
 def compare(study: TuneStudy, pool: Pool, table: LiveTable, best: TrialRecord, fresh_seeds: int) -> Comparison:

@@ -102,7 +102,7 @@ class TuneStudy:
     @property
     def n_first(self) -> int:
         """Number of configurations that were tried before any sampler was asked."""
-        return int(self.study.user_attrs["n_first"])
+        return int(self.study.user_attrs.get("n_first", 1))
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False, states=states or None)

@@ -26,16 +26,26 @@ _LARGEST_SHARE = 0.4
 
 
 class Tuning:
-    """:param args: of ``sb3-ext tune``"""
+    """
+    :param args: of ``sb3-ext tune``
+    :param start: when the command began, by ``time.monotonic``
+    """
 
-    def __init__(self, args: argparse.Namespace, study: TuneStudy, pool: Pool, folder: Path, table: LiveTable) -> None:
+    def __init__(
+        self, args: argparse.Namespace, study: TuneStudy, pool: Pool, folder: Path, table: LiveTable, start: float
+    ) -> None:
         self._args, self._study, self._pool, self._folder, self._table = args, study, pool, folder, table
-        self._start = time.monotonic()
+        self._start = start
 
     def run(self) -> None:
         with self._study:
             self._search()
-            if self._study.best(1) and self._args.fresh_seeds:
+            best = self._study.best(1)
+            if best and not self._args.fresh_seeds:
+                self._table.say(
+                    f"Best: {_named(best[0])}. It was not compared with the start, so no section is written."
+                )
+            elif best:
                 with self._study.claimed("final") as other:
                     if other is None:
                         self._finish()
@@ -45,9 +55,8 @@ class Tuning:
 
     def write(self) -> None:
         """The report and the plots, from what is stored."""
-        plots = draw_plots(self._study.study, self._folder)
-        report = write_report(self._study.study, self._folder)
-        self._table.say(f"wrote {report}" + (f" and {len(plots)} plots beside it" if plots else ""))
+        draw_plots(self._study.study, self._folder)
+        self._table.say(f"wrote {write_report(self._study.study, self._folder)}")
         if self._args.track:
             from sb3_ext.tune.wandb_study import log_study
 
@@ -56,7 +65,7 @@ class Tuning:
     def _search(self) -> None:
         args = self._args
         has_limit = args.trials is not None or args.steps is not None or args.minutes is not None
-        seconds = None if args.minutes is None else 60 * args.minutes
+        seconds = None if args.minutes is None else 60 * args.minutes - (time.monotonic() - self._start)
         budget = Budget(args.trials if has_limit else _DEFAULT_TRIALS, args.steps, seconds)
         Scheduler(self._study, self._pool, budget, self._table, self._reserve).search()
 
@@ -92,7 +101,7 @@ class Tuning:
         study, pool, table = self._study, self._pool, self._table
         best = select(study, pool, table, self._n_finalists())
         if best.section == study.settings.start:
-            table.say(f"No trial is better than the start, which is trial {best.number}: no section is written.")
+            table.say(f"No trial is better than the start, {_named(best)}: no section is written.")
             return
         comparison = compare(study, pool, table, best, self._args.fresh_seeds)
         written = self._write_section(comparison, best) if comparison.is_better else None
@@ -114,6 +123,10 @@ class Tuning:
         return path
 
 
+def _named(record: TrialRecord) -> str:
+    return f"trial {record.number}, with a score of {record.score:.4g}"
+
+
 def _tell(comparison: Comparison, settings: StudySettings, written: Path | None, table: LiveTable) -> None:
     value, low, high = comparison.difference
     interval = "" if low is None else f" (95 % interval {low:+.4g} to {high:+.4g})"
@@ -123,7 +136,8 @@ def _tell(comparison: Comparison, settings: StudySettings, written: Path | None,
         f"Trial {comparison.trial} against the start on {seeds}: {value:+.4g}{interval}, p = {comparison.p_value:.2g}"
     )
     if written is None:
-        table.say("That is not clearly better, so no section is written. More trials, seeds or timesteps may help.")
+        all_must = " With 3 seeds, each must beat each of the start's." if n == 3 else ""
+        table.say(f"That is not clearly better, so no section is written.{all_must} The report has the best trial's.")
     else:
         table.say(
             f"wrote {written}\ntrain with it: sb3-ext train --algo {settings.algo} --env {settings.env} -conf {written}"

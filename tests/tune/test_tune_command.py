@@ -56,9 +56,18 @@ def test_a_study_from_its_start_to_its_report(folder, capsys):
     assert tuned.is_file() == result["is_better"]
     said = capsys.readouterr().out
     assert "against the start on 3 fresh seeds" in said
-    # The same command has nothing left to do, and says the same
-    assert tune(*words) == 0 and trials("s")[1] == trials("s")[1]
-    assert len(trials("s")[1]) == 4
+    refused = (
+        (["--algo", "a2c_ext"], "not of a2c_ext"),
+        (["--timesteps", "700"], "has timesteps 600"),
+        (["--pruner", "none"], "has pruner median"),
+        (["--storage", "sqlite:///other.db"], "has the report of a study in study.log"),
+    )
+    for changed, message in refused:
+        assert tune(*words, *changed) == 2
+        assert message in capsys.readouterr().err
+    # It stays usable: with more trials, it goes on
+    assert tune("--conf-file", "bad.yml", "--trials", "5", "--fresh-seeds", "0", "--study", "s") == 0
+    assert len(trials("s")[1]) == 5 and "It was not compared with the start" in capsys.readouterr().out
 
 
 def test_a_study_that_is_killed_continues_with_the_same_trials(folder):
@@ -126,13 +135,3 @@ def test_a_budget_of_zero_and_an_unknown_environment_are_told(folder, capsys):
     assert "did you mean 'CartPole-v1'" in capsys.readouterr().err
     assert tune("--objective", "steps", env="Blackjack-v1") == 2
     assert re.search("Blackjack-v1 has no threshold", capsys.readouterr().err)
-
-
-def test_a_study_of_another_environment_or_budget_is_refused_and_stays_usable(folder, capsys):
-    words = ["--trials", "1", "--fresh-seeds", "0", "--study", "s"]
-    assert tune(*words) == 0
-    for changed, said in ((["--algo", "a2c_ext"], "not of a2c_ext"), (["--timesteps", "700"], "has timesteps 600")):
-        assert tune(*words, *changed) == 2
-        assert said in capsys.readouterr().err
-    assert tune("--fresh-seeds", "0", "--study", "s", "--trials", "2") == 0
-    assert len(trials("s")[1]) == 2
