@@ -126,7 +126,7 @@ class LiveTable:
                 f"seed {row.seed}/{row.n_seeds}",
                 f"{compact(row.step)} of {compact(row.timesteps)}",
                 "" if row.score is None else number(row.score),
-                row.proposed_by,
+                "" if row.proposed_by == f"trial {row.number}" else row.proposed_by,
             )
             for row in shown
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -72,4 +73,7 @@ def value_text(value: Any) -> str:
     """Three digits tell hyperparameters apart; near 1, where discount factors are, five do."""
     if isinstance(value, float):
         return f"{value:.5g}" if 0.9 < value < 1 else f"{value:.3g}"
-    return "none" if value is None else str(value)
+    if value is None:
+        return "none"
+    # Numbers inside of schedules and keyword arguments
+    return re.sub(r"\d+\.\d{3,}(?:e[+-]?\d+)?", lambda found: value_text(float(found[0])), str(value))

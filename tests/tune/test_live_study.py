@@ -70,6 +70,11 @@ def test_a_hyperparameter_stays_on_the_line_of_its_name():
     assert "gamma 0.99993," in text, "it is not 1"
 
 
+def test_the_number_of_a_schedule_is_rounded():
+    changes = {"learning_rate": "lin_1.0219766530350647e-05"}
+    assert "learning_rate lin_1.02e-05\n" in show(VIEW._replace(best=(BestRow(7, 455.0, "tpe", changes),)))
+
+
 def test_a_terminal_without_unicode_gets_ascii():
     assert show(VIEW, file=AsciiTerminal(), says=["50 → 100"]).isascii()
 
@@ -92,6 +97,10 @@ def test_the_last_view_stays_on_the_screen():
     assert "finalists" in show(VIEW, VIEW._replace(phase="finalists"))
 
 
+def test_a_trial_that_is_trained_again_is_named_once():
+    assert show(VIEW._replace(running=(VIEW.running[0]._replace(proposed_by="trial 12"),))).count("trial 12") == 1
+
+
 def test_a_budget_in_minutes_needs_no_number_of_trials():
     text = show(VIEW._replace(total=None, remaining=None))
     assert "12 trials, 0:12:31\n" in text
@@ -108,6 +117,16 @@ def test_messages_are_above_the_table_and_masked():
     text = file.getvalue()
     assert "storage [red] postgresql://me:***@host/db" in text
     assert text.rindex("storage") < text.rindex(VIEW.title)
+
+
+def test_a_long_message_can_be_pasted_and_is_below_the_table_once_that_has_stopped():
+    console = Console(file=Terminal(), width=80, height=40)
+    with LiveTable(console) as table:
+        table.update(VIEW)
+        table.say("sb3-ext tune " + 100 * "x")
+    table.say("below " + 100 * "x")
+    assert f"sb3-ext tune {100 * 'x'}\n" in console.file.getvalue()
+    assert console.file.getvalue().endswith(f"below {100 * 'x'}\n")
 
 
 @pytest.mark.parametrize("kwargs", [{"file": io.StringIO()}, {"_environ": {"TERM": "dumb"}}], ids=["file", "dumb"])
