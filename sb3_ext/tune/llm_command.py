@@ -38,6 +38,9 @@ def split_command(command: str) -> list[str]:
     if not words:
         raise LLMError("--llm-command is empty: give it a program, such as 'llm -m MODEL'.")
     if shutil.which(words[0]) is None:
+        if os.path.dirname(words[0]) and os.path.isfile(words[0]):
+            advice = f"run chmod +x {shlex.quote(words[0])}"
+            raise LLMError(f"--llm-command: {words[0]!r} is not executable: {advice}.")
         raise LLMError(f"--llm-command: there is no program {words[0]!r}.")
     return words
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
+from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.address import PATIENCE, Address, keep_trying
 from sb3_ext.zoo.storage_errors import naming_storage
@@ -19,7 +20,10 @@ from sb3_ext.zoo.storage_errors import naming_storage
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["storage_lock", "study_lock"]
+__all__ = ["QUIET", "say_locked", "storage_lock", "study_lock"]
+
+#: Seconds to wait without a word
+QUIET = 3.0
 
 _LOCK_NOT_AVAILABLE = "55P03"
 _HOLDERS = """
@@ -62,11 +66,18 @@ def storage_lock(address: Address, patience: float) -> Iterator[None]:
 def _file_lock(path: Path, name: str, what: str, patience: float) -> Iterator[None]:
     key = f".{hashlib.sha256(name.encode()).hexdigest()[:8]}" if name else ""
     lock = FileLock(path.with_name(f".{path.name}{key}.lock"))
+
+    def take(seconds: float) -> bool:
+        with suppress(Timeout):
+            lock.acquire(timeout=seconds, poll_interval=0.01)
+        return lock.is_locked
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=patience, poll_interval=0.01)
-    except Timeout:
-        raise _locked(what, patience, _holders(Path(lock.lock_file))) from None
+        # filelock takes some errors for a lock of another process
+        Path(lock.lock_file).touch()
+        if not _wait_for(take, what, patience):
+            raise _locked(what, patience, _holders(Path(lock.lock_file)))
     except OSError as error:
         raise UsageError(f"The folder {path.parent} can't be written: {error.strerror or error}.") from error
     try:
@@ -117,15 +128,36 @@ def _wait_for_key(connection: Connection, key: int, what: str, patience: float) 
     from sqlalchemy import text
     from sqlalchemy.exc import OperationalError
 
-    connection.execute(text("SELECT set_config('lock_timeout', :wait, true)"), {"wait": f"{1000 * patience:.0f}ms"})
-    try:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
-    except OperationalError as error:
-        if _LOCK_NOT_AVAILABLE not in (getattr(error.orig, "sqlstate", None), getattr(error.orig, "pgcode", None)):
-            raise
-        connection.rollback()
+    def take(seconds: float) -> bool:
+        limit = {"wait": f"{1000 * seconds:.0f}ms"}
+        connection.execute(text("SELECT set_config('lock_timeout', :wait, true)"), limit)
+        try:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+        except OperationalError as error:
+            if _LOCK_NOT_AVAILABLE not in (getattr(error.orig, "sqlstate", None), getattr(error.orig, "pgcode", None)):
+                raise
+            connection.rollback()
+            return False
+        return True
+
+    if not _wait_for(take, what, patience):
         holders = connection.execute(text(_HOLDERS), {"key": key})
-        raise _locked(what, patience, [f"{name} (from {host or 'this machine'})" for name, host in holders]) from None
+        raise _locked(what, patience, [f"{name} (from {host or 'this machine'})" for name, host in holders])
+
+
+def _wait_for(take: Callable[[float], bool], what: str, patience: float) -> bool:
+    """:param take: waits for some seconds, and returns whether the lock is ours"""
+    quiet = min(QUIET, patience / 2)
+    if take(quiet):
+        return True
+    say_locked(what)
+    return take(patience - quiet)
+
+
+@functools.cache
+def say_locked(what: str) -> None:
+    """Once for each: many schedulers may wait for each other often."""
+    say(f"Waiting: {what} is locked by another process.")
 
 
 def _holders(lock_file: Path) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import optuna
@@ -14,7 +16,7 @@ from optuna.storages.journal._file import BaseJournalFileLock
 
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.address import PATIENCE, Address, keep_trying
-from sb3_ext.tune.lock import storage_lock
+from sb3_ext.tune.lock import QUIET, say_locked, storage_lock
 from sb3_ext.zoo.storage_errors import naming_storage
 
 __all__ = ["naming_storage", "open_storage"]
@@ -42,6 +44,8 @@ def open_storage(url: str | None, folder: Path, patience: float = PATIENCE) -> B
 
 
 def _open_database(address: Address, patience: float) -> BaseStorage:
+    if address.path is not None and _is_locked(address.path, min(QUIET, patience / 2)):
+        say_locked(address.shown)
     try:
         storage = RDBStorage(address.url, engine_kwargs=address.engine_options(patience))
     except RuntimeError as error:  # the schema is of another release
@@ -57,6 +61,16 @@ def _open_database(address: Address, patience: float) -> BaseStorage:
             # So that a locked or read-only file is noticed now
             connection.exec_driver_sql("BEGIN IMMEDIATE")
     return storage
+
+
+def _is_locked(path: Path, wait: float) -> bool:
+    """What else is wrong with the file, :class:`RDBStorage` says."""
+    try:
+        with closing(sqlite3.connect(path, timeout=wait)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        return "is locked" in str(error)
+    return False
 
 
 def _open_journal(path: Path) -> BaseStorage:

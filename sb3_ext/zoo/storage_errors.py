@@ -26,4 +26,6 @@ def naming_storage(storage: str | None) -> Iterator[None]:
         # SQLAlchemy's own text has the statement and a link, too
         lines = str(getattr(cause, "orig", None) or cause).splitlines()
         reason = " ".join(lines[0].split()).removesuffix(".") if lines else type(cause).__name__
+        if reason == "database is locked":
+            reason += ". Close the program that writes to it, and run the command again"
         raise UsageError(mask_passwords(f"--storage {storage} can't be used: {reason}.")) from error

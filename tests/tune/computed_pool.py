@@ -9,7 +9,8 @@ from sb3_ext.zoo.trial_training import Curve, Point
 
 def score(section, seed, fraction):
     """Best at a learning rate of 0.001, with noise of the seed."""
-    distance = abs(math.log10(section["learning_rate"] / 1e-3))
+    learning_rate = float(str(section["learning_rate"]).removeprefix("lin_"))
+    distance = abs(math.log10(learning_rate / 1e-3))
     noise = random.Random(f"{seed} {section['learning_rate']} {fraction}").uniform(-2, 2)
     return 100 * fraction * math.exp(-distance) + noise
 

@@ -163,11 +163,11 @@ def test_the_heartbeat_survives_a_storage_that_is_away(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", URLS, ids=["journal", "sqlite"])
 def test_four_schedulers_one_of_them_killed_run_each_trial_once(tmp_path: Path, url: str | None) -> None:
     url = url and url.format(tmp_path)
-    processes = [start_claiming(url, tmp_path, 16, dies_at=3 if number == 0 else None) for number in range(4)]
+    processes = [start_claiming(url, tmp_path, 8, dies_at=2 if number == 0 else None) for number in range(4)]
     for process in processes:
         process.join(timeout=60)
     assert [process.exitcode for process in processes] == [-signal.SIGKILL, 0, 0, 0]
-    check_that_each_ran_once(url, tmp_path, 16)
+    check_that_each_ran_once(url, tmp_path, 8)
 
 
 def test_a_scheduler_killed_at_any_moment_loses_no_trial(tmp_path: Path) -> None:

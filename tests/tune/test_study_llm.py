@@ -179,6 +179,7 @@ def test_a_program_that_fails_is_one_clear_line(tmp_path, code, message):
         ("no-such-model -m x", "there is no program 'no-such-model'"),
         ("'unclosed", "can't be read: No closing quotation"),
         ("", "is empty"),
+        (__file__, "is not executable: run chmod"),
     ],
 )
 def test_a_command_that_cant_be_started_is_refused_before_the_study(command, message):

@@ -26,6 +26,21 @@ def test_the_message_names_the_process_that_holds_the_lock(tmp_path: Path, url: 
 
 
 @URLS
+def test_a_wait_is_told_once(tmp_path: Path, url: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    url = url and url.format(tmp_path)
+    process = holder_of(url, tmp_path)
+    try:
+        for _ in range(2):
+            with pytest.raises(UsageError), study_lock(url, tmp_path, "small", patience=0.02):
+                pass
+    finally:
+        process.kill()
+    assert capsys.readouterr().out == (
+        f"Waiting: Study 'small' in {url or tmp_path / 'study.log'} is locked by another process.\n"
+    )
+
+
+@URLS
 def test_a_killed_process_does_not_keep_the_lock(tmp_path: Path, url: str | None) -> None:
     url = url and url.format(tmp_path)
     process = holder_of(url, tmp_path)

@@ -104,6 +104,12 @@ def test_a_folder_that_cant_be_written_is_named(tmp_path: Path, url: str | None)
     assert message == f"The folder {no_folder} can't be written: File exists."
 
 
+@pytest.mark.parametrize("url", ["/proc/study.log", "sqlite:////proc/study.db"])
+def test_a_folder_of_the_system_is_refused_at_once(tmp_path: Path, url: str) -> None:
+    # filelock takes the error of /proc for a lock of another process
+    assert message_of(url, tmp_path, patience=60).startswith("The folder /proc can't be written: ")
+
+
 @pytest.mark.parametrize("url", ["{}", "sqlite:///{}"])
 def test_a_folder_is_not_a_storage(tmp_path: Path, url: str) -> None:
     folder = tmp_path / "a.log"
@@ -150,15 +156,21 @@ def test_a_database_of_a_newer_optuna_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_locked_sqlite_file_is_refused(tmp_path: Path) -> None:
+def test_a_locked_sqlite_file_is_waited_for_and_then_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     url = f"sqlite:///{tmp_path}/study.db"
     study_in(url, tmp_path)
     database = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
     database.execute("BEGIN EXCLUSIVE")
     try:
-        assert message_of(url, tmp_path) == f"--storage {url} can't be used: database is locked."
+        assert message_of(url, tmp_path) == (
+            f"--storage {url} can't be used: database is locked. "
+            "Close the program that writes to it, and run the command again."
+        )
     finally:
         database.close()
+    assert capsys.readouterr().out == f"Waiting: {url} is locked by another process.\n"
 
 
 @pytest.mark.parametrize("port", ["1", "no:port"])

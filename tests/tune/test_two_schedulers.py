@@ -43,7 +43,7 @@ class SlowPool(ComputedPool):
 def open_it(folder: Path) -> TuneStudy:
     space = SearchSpace.read(folder / "space.yml", "ppo_ext", "CartPole-v1").as_dict()
     known = {"algo": "ppo_ext", "env": "CartPole-v1", "source": {}, "start": SECTION, "space": space}
-    settings = StudySettings(**known, timesteps=1000, evaluations=4)
+    settings = StudySettings(**known, timesteps=1000, evaluations=4, pruner="none")
 
     def lock() -> Any:
         return study_lock(None, folder, "s")
@@ -55,7 +55,7 @@ def open_it(folder: Path) -> TuneStudy:
 def search(folder: Path, trials: int, hang_at: int | None = None) -> None:
     with open_it(folder) as study:
         table = LiveTable(Console(file=io.StringIO()))
-        Scheduler(study, SlowPool(hang_at), Budget(trials), table, "none").search()
+        Scheduler(study, SlowPool(hang_at), Budget(trials), table).search()
 
 
 def start_search(folder: Path, trials: int, hang_at: int | None = None) -> BaseProcess:
