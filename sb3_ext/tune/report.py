@@ -180,7 +180,8 @@ def _fresh(known: _Known) -> list[str]:
         *markdown_table(header, rows),
         "",
         f"Mean difference: {_interval(result['difference'])}. Probability that trial {best['trial']} scores higher "
-        f"than the start: {_interval(result['probability'])}. None of these seeds had a part in choosing the trial.",
+        f"than the start: {_interval(result['probability'])}. Exact rank test: p = {result['p_value']:.2g} "
+        "(up to 0.05 counts as better). None of these seeds had a part in choosing the trial.",
     ]
 
 
@@ -279,22 +280,35 @@ def _searched(known: _Known) -> list[str]:
 
 
 def _commands(known: _Known) -> list[str]:
-    settings, attributes, lines = known.settings, known.study.user_attrs, []
-    tuned = (known.result or {}).get("written")
-    if tuned:
-        words = ["python", "-m", "rl_zoo3.train", "--algo", settings.algo, "--env", settings.env]
-        command = shlex.join([*words, "-conf", shown_path(Path(tuned))])
-        lines += ["Train with the best configuration:", *_block(command)]
-    if "command" in attributes:
-        n = len(known.trials)
-        more = re.sub(r" --trials[ =]\d+", "", attributes["command"]) + f" --trials {2 * n}"
-        lines += [f"Continue the study, with more than its {n} trials:", *_block(more)]
+    settings, best, lines = known.settings, known.best, []
     storage = getattr(known.study._storage, "_backend", known.study._storage)
     address = getattr(storage, "url", None) or getattr(storage, "_file_path", None)  # of a database, of a journal
+    if address is not None and "://" not in address:
+        address = shown_path(Path(address))
+    packages = ["--gym-packages", *settings.gym_packages] if settings.gym_packages else []
+    tuned = (known.result or {}).get("written")
+    if tuned:
+        words = ["sb3-ext", "train", "--algo", settings.algo, "--env", settings.env, "-conf", shown_path(Path(tuned))]
+        lines += ["Train with the best configuration:", *_block(shlex.join([*words, *packages]))]
+    elif best is not None and address is not None:
+        words = ["sb3-ext", "config", "show", settings.env, settings.algo, "--trial-id", str(best.number)]
+        words += ["--study-name", known.study.study_name, "--storage", address, "--yaml", *packages]
+        lines += [f"Print the section of trial {best.number}:", *_block(shlex.join(words))]
+    command = known.study.user_attrs.get("command")
+    if command is not None:
+        if best is not None and known.result is None and best.section != known.start:
+            to_compare = "Compare the best trial with the start on fresh seeds, once the search has ended:"
+            lines += [to_compare, *_block(_with(command, "--fresh-seeds", 5))]
+        n = len(known.trials)
+        lines += [f"Continue the study, with more than its {n} trials:", *_block(_with(command, "--trials", 2 * n))]
     if address is not None:
-        look = shlex.join(["optuna-dashboard", address if "://" in address else shown_path(Path(address))])
+        look = shlex.join(["optuna-dashboard", address])
         lines += ["Look into it in a browser (`pip install sb3-ext[dashboard]`):", *_block(look)]
     return lines
+
+
+def _with(command: str, option: str, value: int) -> str:
+    return re.sub(rf" {option}[ =]\d+", "", command) + f" {option} {value}"
 
 
 _SECTIONS: dict[str, _Section] = {

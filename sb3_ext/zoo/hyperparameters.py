@@ -1,5 +1,6 @@
 """The hyperparameters of a training: RL Zoo reads them, from the file that has a section, and they are checked."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -58,7 +59,12 @@ class HyperparameterReader(ExperimentManager):
 
     def _whole_section(self) -> dict[str, Any] | None:
         """All hyperparameters of the training, if they don't come from a file."""
-        return requested_section(self.custom_hyperparams)
+        whole = requested_section(self.custom_hyperparams)
+        if whole is None and not self._is_ours and self.trial_id is not None and self.storage and self.study_name:
+            trial = read_trial(self.algo, self.storage, self.study_name, self.trial_id, convert=True)
+            if "policy" in trial:  # of `sb3-ext tune`; RL Zoo reads its own
+                whole = OrderedDict(sorted(fold_ext({**trial, **(self.custom_hyperparams or {})}).items()))
+        return whole
 
     def _find_section(self) -> Section:
         return training_section(self.config, self.algo, self.env_name.gym_id, self._is_atari, self.custom_hyperparams)

@@ -46,6 +46,7 @@ RESULT = {
     "best": {"trial": 7, "scores": [430.0, 441.5, 425.0, 455.0, 390.0], "seeds": [400, 401, 402, 403, 404]},
     "difference": [406.8, 390.2, 420.1],
     "probability": [1.0, 1.0, 1.0],
+    "p_value": 1 / 252,
     "is_better": True,
     "written": "hyperparams/ppo_ext.yml",
 }

@@ -1,14 +1,16 @@
 """The report of a study, of those too that have little to tell."""
 
 import re
+import shlex
 
 import optuna
 import pytest
 import yaml
-from fake_studies import RESULT, START, add_trial, make_curve, make_study
+from fake_studies import RESULT, SETTINGS, START, add_trial, make_curve, make_study
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
+from sb3_ext.cli import main
 from sb3_ext.tune.plots import draw_plots
 from sb3_ext.tune.record import curve_to
 from sb3_ext.tune.report import report_text, write_report
@@ -70,7 +72,7 @@ def test_the_best_configuration_can_be_used_as_it_is(report):
 def test_the_comparison_has_scores_of_all_seeds_and_intervals(report):
     text = section_of(report, "Comparison on fresh seeds")
     assert re.search(r"\| 404 +\| 21 +\| 390 +\| 369 +\|", text)
-    assert "Mean difference: 406.8 (95 % interval 390.2 to 420.1)." in text
+    assert "Mean difference: 406.8 (95 % interval 390.2 to 420.1)." in text and "p = 0.004 " in text
 
 
 def test_the_seeds_of_the_search_have_curves(report):
@@ -108,7 +110,7 @@ def test_the_plots_that_it_shows_exist(report, folder):
 
 def test_the_commands_train_continue_and_look_into_it(report, folder):
     text = section_of(report, "Commands")
-    assert "rl_zoo3.train --algo ppo_ext --env CartPole-v1 -conf hyperparams/ppo_ext.yml" in text
+    assert "sb3-ext train --algo ppo_ext --env CartPole-v1 -conf hyperparams/ppo_ext.yml" in text
     assert "-conf my.yml --storage postgresql://me:***@host/db --trials 64\n" in text
     assert f"optuna-dashboard {folder / 'study.log'}\n" in text
 
@@ -138,7 +140,21 @@ def test_the_short_report_fits_on_a_page():
 def test_a_study_without_a_result_is_not_said_to_be_better(tmp_path):
     text = report_of(make_study(6), tmp_path)
     assert "It has not been compared with the start on fresh seeds." in text
-    assert "Comparison on fresh seeds" not in text and "rl_zoo3.train" not in text
+    assert "Comparison on fresh seeds" not in text and "sb3-ext train" not in text
+
+
+@pytest.mark.parametrize("algo", ["ppo_ext", "ppo"])
+def test_without_a_better_section_the_commands_print_the_best_one_and_compare_it(tmp_path, algo, capsys):
+    storage = JournalStorage(JournalFileBackend(str(tmp_path / "study.log")))
+    settings = {**SETTINGS, "algo": algo}
+    command = "sb3-ext tune CartPole-v1 --fresh-seeds 0 --trials 1"
+    study = make_study(storage=storage, settings=settings, command=command)
+    add_trial(study, {"learning_rate": 0.001})
+    text = section_of(report_of(study, tmp_path), "Commands")
+    assert "```bash\nsb3-ext tune CartPole-v1 --trials 1 --fresh-seeds 5\n```" in text
+    command = re.search(r"^sb3-ext (config show .*)$", text, re.M)[1]
+    main(shlex.split(command))
+    assert yaml.safe_load(capsys.readouterr().out)["CartPole-v1"] == {**START, "learning_rate": 0.001}
 
 
 def test_a_comparison_with_trainings_that_diverged_says_so(tmp_path):
