@@ -116,7 +116,7 @@ def _flat(prefix: str, values: dict[str, Any]) -> dict[str, Any]:
 def _log_files(run: Run, folder: Path) -> None:
     import wandb
 
-    pictures = {f"plots/{name}": folder / f"{name}.png" for name in PLOTS}
+    pictures = {f"{name} plot": folder / f"{name}.png" for name in PLOTS}
     shown = {name: wandb.Image(str(path)) for name, path in pictures.items() if path.is_file()}
     if shown:
         run.log(shown)
