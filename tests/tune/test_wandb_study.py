@@ -77,7 +77,7 @@ def test_report_section_and_plots_are_files(runs):
         entry.path for artifact in runs[0].artifacts for entry in artifact.manifest.contents if artifact.type == "study"
     }
     assert names == {"report.md", "tuned.yml", "history.png", "importance.png", "parallel.png"}
-    assert {"plots/history", "plots/importance", "plots/parallel"} <= set().union(*runs[0].history)
+    assert {"history plot", "importance plot", "parallel plot"} <= set().union(*runs[0].history)
 
 
 def test_a_run_that_is_open_stays_open(tmp_path):
