@@ -2,16 +2,13 @@
 
 from typing import Any
 
-import gymnasium as gym
-import rl_zoo3.train  # noqa: F401  registers environments
 from rl_zoo3.exp_manager import ExperimentManager
-from rl_zoo3.utils import ALGOS
 
-from sb3_ext.common.names import check_choice, nearest
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.zoo.config.check import check_training, training_section
 from sb3_ext.zoo.config.files import find_section
 from sb3_ext.zoo.config.reader import raise_problems
+from sb3_ext.zoo.models import check_names
 from sb3_ext.zoo.registry import STOCK_EQUIVALENT
 
 __all__ = ["current_section", "stock_section"]
@@ -22,12 +19,7 @@ def current_section(algo: str, env_id: str, conf_file: str | None, log_folder: s
     :param has_budget: whether the number of timesteps is known without the section
     :raises UsageError: when something is missing or wrong
     """
-    if env_id not in gym.registry:
-        raise UsageError(f"There is no environment {env_id!r}: {nearest(env_id, list(gym.registry))}")
-    try:
-        check_choice("--algo", algo, ALGOS)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    check_names(algo, env_id)
     section = training_section(conf_file, algo, env_id, ExperimentManager.is_atari(env_id), None)
     raise_problems(check_training(section, section.values, algo, env_id, has_budget, log_folder))
     return dict(section.values)
