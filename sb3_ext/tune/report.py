@@ -108,6 +108,8 @@ def _title(known: _Known) -> list[str]:
     if known.result is None:
         score = "an unknown score" if best.score is None else f"a score of {number(best.score)}"
         so_far = f"Trial {best.number} is the best so far, with {score}."
+        if known.study.user_attrs.get("start_is_best"):
+            return [*lines, "**No trial is better than the start.** It was the best of the finalists on more seeds."]
         return [*lines, f"{so_far} It has not been compared with the start on fresh seeds."]
     return [*lines, _verdict(known.result)]
 

@@ -100,6 +100,7 @@ class Tuning:
     def _finish(self) -> None:
         study, pool, table = self._study, self._pool, self._table
         best = select(study, pool, table, self._n_finalists())
+        study.study.set_user_attr("start_is_best", best.section == study.settings.start)
         if best.section == study.settings.start:
             table.say(f"No trial is better than the start, {_named(best)}: no section is written.")
             return

@@ -176,3 +176,7 @@ def test_without_a_complete_trial_it_says_so(tmp_path, state):
     assert "**No trial is complete yet**" in text and "No plot of history: no trial is complete." in text
     assert ("- diverged (trials 0, 1)" in text) == (state == "failed")
     assert "No trial is complete" in report_text(study)
+
+
+def test_a_start_that_is_best_is_said_to_be(tmp_path):
+    assert "No trial is better than the start" in report_of(make_study(5, start_is_best=True), tmp_path)
