@@ -39,6 +39,14 @@ def worker_of(pool):
     return process
 
 
+# First, because the others can use its worker
+def test_a_stopped_training_has_no_more_events_and_its_worker_is_replaced(pool):
+    pool.submit("a", ENDLESS)
+    pool.stop("a")
+    pool.submit("a", make_training(section={}))
+    assert isinstance(next_event(pool), Refused)
+
+
 def test_a_training_waits_for_answers_and_its_curve_is_the_same_as_in_one_process(pool):
     pool.submit("a", make_training())
     first = next_event(pool)
@@ -87,13 +95,6 @@ def test_a_training_that_is_lost_three_times_in_a_row_ends_with_an_error(pool):
     assert [type(event) for event in events] == [Lost, Lost, Done]
     assert "SIGKILL" in events[0].reason
     assert "lost 3 times in a row" in events[2].curve.error
-
-
-def test_a_stopped_training_has_no_more_events_and_its_worker_is_replaced(pool):
-    pool.submit("a", ENDLESS)
-    pool.stop("a")
-    pool.submit("a", make_training(section={}))
-    assert isinstance(next_event(pool), Refused)
 
 
 def test_close_ends_a_training_at_once(tmp_path):
