@@ -26,7 +26,7 @@ def make_pruner(name: str, *, seeds: int, evaluations: int) -> BasePruner:
     if name == "hyperband":
         return HyperbandPruner(min_resource=max(1, evaluations // 3), max_resource=seeds * evaluations)
     if name == "median":
-        return MedianPruner(n_startup_trials=5, n_warmup_steps=max(2, evaluations // 3))
+        return MedianPruner(n_startup_trials=3, n_warmup_steps=max(2, evaluations // 3))
     if name == "wilcoxon":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
