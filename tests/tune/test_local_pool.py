@@ -35,8 +35,8 @@ def next_event(pool):
 
 
 def worker_of(pool):
-    (process,) = [child for child in psutil.Process().children() if "sb3_ext.tune.worker" in " ".join(child.cmdline())]
-    return process
+    (worker,) = [*pool._busy.values(), *pool._idle]
+    return worker.process
 
 
 # First, because the others can use its worker
