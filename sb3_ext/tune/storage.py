@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import optuna
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.storages.journal._file import BaseJournalFileLock
@@ -114,7 +114,11 @@ class _JournalLock(BaseJournalFileLock):
     def acquire(self) -> bool:
         # A new one each time, which works after a fork too
         lock = FileLock(self._journal.with_name(f".{self._journal.name}.write.lock"))
-        lock.acquire(timeout=PATIENCE, poll_interval=0.002)
+        try:
+            lock.acquire(timeout=PATIENCE, poll_interval=0.002)
+        except Timeout:
+            hangs = f"another process has been writing to it for {PATIENCE:g} s"
+            raise UsageError(f"{self._journal} can't be written: {hangs}. If it hangs, end it.") from None
         self._held = lock
         try:
             self._cut_half_entry()

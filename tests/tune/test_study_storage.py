@@ -5,6 +5,7 @@ from pathlib import Path
 
 import optuna
 import pytest
+from filelock import FileLock
 
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.tune.storage import open_storage
@@ -204,3 +205,10 @@ def test_processes_that_open_a_new_sqlite_file_at_once_all_succeed(tmp_path: Pat
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def test_a_writer_that_hangs_is_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr("sb3_ext.tune.storage.PATIENCE", 0.1)
+    storage = open_storage(None, tmp_path)
+    with FileLock(tmp_path / ".study.log.write.lock"), pytest.raises(UsageError, match="If it hangs, end it"):
+        optuna.create_study(storage=storage)
