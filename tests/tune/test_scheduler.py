@@ -1,7 +1,9 @@
 """Studies: which trials there are, what is stored, what a kill or a mistake leaves behind. Trainings are computed."""
 
+import argparse
 import io
 import os
+import time
 
 import pytest
 from computed_pool import ComputedPool
@@ -17,6 +19,7 @@ from sb3_ext.tune.settings import StudySettings
 from sb3_ext.tune.space import SearchSpace
 from sb3_ext.tune.storage import open_storage
 from sb3_ext.tune.study import First, TuneStudy, open_study
+from sb3_ext.tune.tuning import Tuning
 
 SECTION = {"n_timesteps": 1000, "policy": "MlpPolicy", "learning_rate": 0.1, "n_steps": 64}
 
@@ -218,3 +221,26 @@ def test_three_seeds_must_all_be_better_and_a_tie_is_not():
     assert _rank_test([3, 4, 5], [0, 1, 2]) == pytest.approx(0.05)
     assert _rank_test([3, 4, 1.5], [0, 1, 2]) > 0.05
     assert _rank_test([500] * 5, [500] * 5) > 0.5
+
+
+def test_the_end_gets_less_than_half_of_the_time_and_fewer_finalists_if_it_is_short(make, tmp_path):
+    made = make().search(ComputedPool(), trials=4)
+
+    def tuning(minutes):
+        # A computed training takes one second
+        args = argparse.Namespace(minutes=minutes, finalists=3, fresh_seeds=5)
+        return Tuning(args, made.study, ComputedPool(size=2), tmp_path, made.table, time.monotonic())
+
+    assert tuning(None)._reserve() == 0 and tuning(None)._n_finalists() == 3
+    assert tuning(10)._reserve() == 3 * 3 + 2 * 5 and tuning(10)._n_finalists() == 3
+    assert tuning(0.1)._reserve() == pytest.approx(0.4 * 6 * 2)
+    assert tuning(0.14)._n_finalists() == 2 and tuning(0.1)._n_finalists() == 1
+
+
+def test_finalists_are_judged_by_all_their_seeds(make):
+    made = make().search(ComputedPool(), trials=4)
+    first, second = made.study.best(2)
+    # The pool's curves of new seeds differ little: a bad seed of the search must count too
+    failed = [curve._replace(points=tuple(p._replace(score=-1000.0) for p in curve.points)) for curve in first.curves]
+    made.study.best = lambda n: [first._replace(curves=tuple(failed)), second]
+    assert select(made.study, ComputedPool(), made.table, 2).number == second.number
