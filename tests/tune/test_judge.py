@@ -65,3 +65,9 @@ def test_by_the_clock_a_faster_configuration_with_the_same_curve_is_better():
     judged = settings(clock=True)
     fast, slow = curve(0, 50, 100, seconds=1.0), curve(0, 50, 100, seconds=3.0)
     assert score_curve(judged, fast, 10.0) > score_curve(judged, slow, 10.0)
+
+
+def test_final_counts_the_last_third_only():
+    late = curve(*[0] * 6, *[90] * 4)
+    assert score_curve(settings(objective="final"), late) == pytest.approx(90, abs=2)
+    assert score_curve(settings(), late) < 45
