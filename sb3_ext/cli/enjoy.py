@@ -22,7 +22,7 @@ __all__ = ["EPILOG", "add_arguments", "run"]
 EPILOG = """examples:
   sb3-ext enjoy logs/ppo_ext/CartPole-v1_1                     the best model, in a window
   sb3-ext enjoy logs/ppo_ext/CartPole-v1_1 --final             the model of the end of training
-  sb3-ext enjoy logs/ppo_ext/CartPole-v1_1 --load-checkpoint 20000 --stochastic -n 5000
+  sb3-ext enjoy logs/ppo_ext/CartPole-v1_1@20000 --stochastic -n 5000       the model of this step
   sb3-ext enjoy logs/ppo_ext/CartPole-v1_1 --record            writes a video and scores into the run folder
   sb3-ext enjoy logs/ppo_ext/CartPole-v1_1 --json --episodes 100           only scores, for programs
 
@@ -30,8 +30,6 @@ A model contains a pickle: playing it runs code from whoever made it. Only play 
 """
 #: RL Zoo's options that the run answers
 _ANSWERED = ("algo", "env", "folder", "exp_id")
-#: RL Zoo's options that choose a model
-_MODELS = ("load_best", "load_checkpoint", "load_last_checkpoint")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,16 +46,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sb3_ext.runs.find_run import find_run
+    from sb3_ext.runs.agents.choose import choose_model, describe_model
+    from sb3_ext.runs.find_run import find_run, split_checkpoint
     from sb3_ext.runs.record import read_record
     from sb3_ext.zoo.load_run import check_is_zoo_run
 
-    record = read_record(find_run(args.run, args.log_folder))
+    run_name, model_name = split_checkpoint(args.run)
+    record = read_record(find_run(run_name, args.log_folder))
     check_is_zoo_run(record)
-    choice, model = _choose_model(record, args)
+    model, choice = choose_model(record, model_name or _model_name(record, args))
     # Only JSON goes to stdout
     with redirect_stdout(sys.stderr if args.json else sys.stdout):
-        say(f"Playing {_describe(model)}")
+        say(f"Playing {describe_model(model)}")
         if not args.record and not args.json and args.output is None:
             _choose_window(args)
             if args.episodes is None:
@@ -69,44 +69,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _choose_model(record: "RunRecord", args: argparse.Namespace) -> tuple[dict[str, Any], Path]:
-    """RL Zoo's arguments for the model that was asked for, by default the best or else the final one; and its file."""
-    from sb3_ext.runs.agents.checkpoint import BEST, LAST, Checkpoint, find_checkpoints, step_name
+def _model_name(record: "RunRecord", args: argparse.Namespace) -> str | None:
+    """What was asked for, in words of :func:`~sb3_ext.runs.agents.choose.choose_model`."""
+    from sb3_ext.runs.agents.checkpoint import find_checkpoints
 
-    checkpoints = [checkpoint for checkpoint in find_checkpoints(record.folder) if checkpoint.kind == "step"]
-    choice = {name: getattr(args, name) for name in _MODELS if name in args}
-    if not choice and record.has_best_model and not args.final:
-        choice = {"load_best": True}
-    final = record.final_model or Path()
-    if "load_checkpoint" in choice:
-        path = Checkpoint(record.folder, step_name(choice["load_checkpoint"])).model
-    elif "load_last_checkpoint" in choice:
-        path = checkpoints[-1].model if checkpoints else Path()
-    elif "load_best" in choice:
-        path = Checkpoint(record.folder, BEST).model
-    else:
-        # A training that was killed has only the last one
-        path = final if final.is_file() else Checkpoint(record.folder, LAST).model
-    if not path.is_file():
-        options = ["--load-best"] * record.has_best_model + ["--final"] * final.is_file()
-        options += [f"--load-checkpoint {checkpoint.step}" for checkpoint in checkpoints]
-        known = f"It has: {', '.join(options)}." if options else "It has no model at all."
-        raise UsageError(f"{record.folder} does not have the model that you asked for.\n{known}")
-    return choice, path
-
-
-def _describe(model: Path) -> str:
-    from sb3_ext.common.model_file import read_model_file
-    from sb3_ext.runs.agents.checkpoint import Checkpoint
-
-    try:
-        steps = read_model_file(model).num_timesteps
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    checkpoint = Checkpoint(model.parent, model.stem)
-    metrics = checkpoint.read_record().get("metrics", {}) if checkpoint.record.is_file() else {}
-    score = metrics.get("eval/mean_reward")
-    return f"{model}: {steps:,} steps" + ("" if score is None else f", evaluated at {score:,.2f}")
+    if "load_checkpoint" in args:
+        return str(args.load_checkpoint)
+    if "load_last_checkpoint" in args:
+        steps = [checkpoint.step for checkpoint in find_checkpoints(record.folder) if checkpoint.kind == "step"]
+        return str(max(steps, default=0))
+    return "best" if "load_best" in args else "final" if args.final else None
 
 
 def _choose_window(args: argparse.Namespace) -> None:

@@ -45,6 +45,10 @@ def test_it_says_which_model_it_plays_and_rl_zoo_loads_it(enjoy, words, said, fi
     assert [line for line in printed.splitlines() if line.startswith("Loading ") and line.endswith(f"/{file}")]
 
 
+def test_the_model_can_be_named_after_the_run(enjoy):
+    assert "rl_model_128_steps.zip: 128 steps" in enjoy("-n", "20", "--no-render", run="@last@128").out
+
+
 def test_without_a_display_it_plays_without_a_window(enjoy, monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
@@ -95,7 +99,7 @@ def test_a_run_folder_that_was_copied_elsewhere_can_be_played(enjoy, logs, tmp_p
     [
         ("nosuch", [], "There is no run 'nosuch'"),
         ("@last", ["-o", "game.gif"], "a video's name must end with .mp4"),
-        ("@last", ["--load-checkpoint", "7", "--json"], "It has: --load-best, --final, --load-checkpoint 128"),
+        ("@last", ["--load-checkpoint", "7", "--json"], "It has: @128, @256, @final, @best"),
     ],
 )
 def test_a_mistake_gets_a_short_answer(logs, run, words, answer, capsys):
