@@ -84,6 +84,11 @@ class RewardTerms(gym.Wrapper, Recorded):
         self._is_on = True
         self._start_sums()
 
+    @property
+    def sums(self) -> Mapping[str, float]:
+        """What each term has added in this episode; a new mapping after each reset."""
+        return self._sums
+
     def set_shaping(self, on: bool) -> None:
         """
         Switch the terms of this shaper and of those inside it on or off. RL Zoo's ``enjoy`` takes the sum of shaped

@@ -25,8 +25,9 @@ from sb3_ext.common.returns import gae, reward_to_go
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.policy_probe import ActionDetails, PolicyProbe
 from sb3_ext.wrappers.base import wrappers_of
+from sb3_ext.wrappers.shaping.terms import RewardTerms
 
-__all__ = ["EpisodeTable", "play_episode"]
+__all__ = ["EpisodePlayer", "EpisodeTable", "action_labels", "frozen", "play_episode"]
 
 #: Of observations with more numbers than this, the table has mean, std, min and max
 _MAX_COMPONENTS = 16
@@ -42,10 +43,13 @@ class EpisodeTable:
     - ``action…``: as the environment got it; ``action_label``, if the environment names its actions
     - ``prob_…``, or ``mean_…`` and ``std_…``, or ``q_…``: output of the policy
     - ``log_prob``, ``entropy``
-    - ``reward``: the environment's own; ``seen_reward``: what the algorithm learns from (shaped, clipped, normalised)
-    - ``value``: the critic's estimate
+    - ``reward``: the environment's own; ``seen_reward``: what the algorithm learns from (shaped, clipped, normalised);
+      ``term_…``: what each term of a reward shaper adds
+    - ``value``: the critic's estimate, which is the baseline of REINFORCE
     - ``return``: discounted sum of ``reward`` from here to the end
     - ``advantage``: as the algorithm computes it, by GAE from ``seen_reward`` and ``value``
+    - ``baseline_advantage``: the discounted sum of ``seen_reward`` minus ``value``, as REINFORCE with a baseline has it
+    - ``td_error``: ``seen_reward`` plus the discounted value of the next state, minus ``value``
     - ``terminated``, ``truncated``
 
     :param columns: values by name
@@ -97,18 +101,20 @@ def play_episode(
     :param max_steps: longer episodes are cut off
     """
     vec_env = env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
-    with _frozen(vec_env), th.random.fork_rng(devices=[], enabled=seed is not None):
+    with frozen(vec_env), th.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             vec_env.seed(seed)
             th.manual_seed(seed)
-        episode = _Episode(model, vec_env, deterministic)
+        episode = EpisodePlayer(model, vec_env, deterministic)
         for _ in range(max_steps):
             if episode.step():
                 break
         return episode.table()
 
 
-class _Episode:
+class EpisodePlayer:
+    """Plays an episode step by step; see :func:`play_episode`."""
+
     def __init__(self, model: BaseAlgorithm, vec_env: VecEnv, deterministic: bool) -> None:
         self._model = model
         self._vec_env = vec_env
@@ -116,10 +122,12 @@ class _Episode:
         self._vec_normalize = unwrap_vec_normalize(vec_env)
         is_maskable = isinstance(model.policy, MaskableActorCriticPolicy)
         self._has_masks = is_maskable and is_masking_supported(vec_env)
-        self._labels = _action_labels(vec_env)
+        self._labels = action_labels(vec_env)
         self._monitored = vec_env.env_is_wrapped(Monitor, indices=0)[0]
-        self._observations = vec_env.reset()
+        #: What the policy sees next, of all environments
+        self.observations = vec_env.reset()
         self._raw_rewards = _RawRewards(vec_env)
+        self._terms = _RewardTerms(vec_env)
         self._rows: list[dict[str, Any]] = []
         #: Values of the states after the steps; NaN stands for the next row's value
         self._next_values: list[float] = []
@@ -127,17 +135,18 @@ class _Episode:
     def step(self) -> bool:
         """:return: whether it was the last step"""
         masks = get_action_masks(self._vec_env) if self._has_masks else None
-        details = self._probe.act(self._observations, masks)
+        details = self._probe.act(self.observations, masks)
         row = {"step": len(self._rows), **self._observation_columns(), **self._action_columns(details)}
-        self._observations, rewards, dones, infos = self._vec_env.step(details.actions)
+        self.observations, rewards, dones, infos = self._vec_env.step(details.actions)
         done, info = bool(dones[0]), infos[0]
         truncated = done and bool(info.get("TimeLimit.truncated", False))
         row["reward"] = self._raw_rewards.of_step(float(rewards[0]))
         row["seen_reward"] = float(rewards[0])
+        row |= self._terms.of_step()
         row["value"] = details.value
         self._rows.append({**row, "terminated": done and not truncated, "truncated": truncated})
         if truncated:
-            final = _with_first(self._observations, info["terminal_observation"])
+            final = _with_first(self.observations, info["terminal_observation"])
             self._next_values.append(self._probe.value(final))
         else:
             self._next_values.append(0.0 if done else math.nan)
@@ -145,7 +154,7 @@ class _Episode:
         return done and ("episode" in info or not self._monitored)
 
     def _observation_columns(self) -> dict[str, Any]:
-        observations = self._observations
+        observations = self.observations
         if self._vec_normalize is not None:
             observations = self._vec_normalize.get_original_obs()
         if not isinstance(observations, dict):
@@ -167,13 +176,18 @@ class _Episode:
         values, ends = columns["value"], columns["terminated"] | columns["truncated"]
         next_values = np.where(ends, self._next_values, np.append(values[1:], math.nan))
         if not ends[-1]:
-            next_values[-1] = self._probe.value(self._observations)
+            next_values[-1] = self._probe.value(self.observations)
         gamma, gae_lambda = (float(getattr(self._model, name, 1.0)) for name in ("gamma", "gae_lambda"))
-        advantages = gae(columns["seen_reward"], values, next_values, ends, gamma, gae_lambda)
+        seen = columns["seen_reward"]
+        of_lambda = {
+            "advantage": gae(seen, values, next_values, ends, gamma, gae_lambda),
+            "baseline_advantage": gae(seen, values, next_values, ends, gamma, 1.0),
+            "td_error": gae(seen, values, next_values, ends, gamma, 0.0),
+        }
         no_ends = np.zeros(len(values))  # a lost life ends nothing for the score
         returns = reward_to_go(columns["reward"], no_ends, gamma)
         last = {name: columns.pop(name) for name in ("terminated", "truncated")}
-        return EpisodeTable({**columns, "return": returns, "advantage": advantages, **last})
+        return EpisodeTable({**columns, "return": returns, **of_lambda, **last})
 
 
 class _RawRewards:
@@ -201,8 +215,31 @@ class _RawRewards:
         return own
 
 
+class _RewardTerms:
+    """What each term of the reward shapers adds."""
+
+    def __init__(self, vec_env: VecEnv) -> None:
+        base = vec_env.unwrapped
+        layers = wrappers_of(base.envs[0]) if isinstance(base, DummyVecEnv) else []
+        self._shapers = [layer for layer in layers if isinstance(layer, RewardTerms)]
+        self._follow()
+
+    def _follow(self) -> None:
+        # As with Monitor's rewards: a shaper starts new sums with each episode
+        self._sums = [shaper.sums for shaper in self._shapers]
+        self._seen = [dict(sums) for sums in self._sums]
+
+    def of_step(self) -> dict[str, float]:
+        terms: dict[str, float] = {}
+        for sums, seen in zip(self._sums, self._seen, strict=True):
+            for name, total in sums.items():
+                terms[f"term_{name}"] = terms.get(f"term_{name}", 0.0) + total - seen[name]
+        self._follow()
+        return terms
+
+
 @contextmanager
-def _frozen(vec_env: VecEnv) -> Iterator[None]:
+def frozen(vec_env: VecEnv) -> Iterator[None]:
     """Playing must not change the normalisation statistics."""
     vec_normalize = unwrap_vec_normalize(vec_env)
     if vec_normalize is None:
@@ -215,7 +252,7 @@ def _frozen(vec_env: VecEnv) -> Iterator[None]:
         vec_normalize.training = training
 
 
-def _action_labels(vec_env: VecEnv) -> list[str]:
+def action_labels(vec_env: VecEnv) -> list[str]:
     space = vec_env.action_space
     if not isinstance(space, spaces.Discrete) or not vec_env.has_attr("get_action_meanings"):
         return []

@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_ext import REINFORCE, PPOExt
 from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
+from sb3_ext.wrappers.shaping.terms import RewardTerms
 
 TINY = {"policy_kwargs": {"net_arch": [4]}, "device": "cpu", "seed": 0}
 OFF_POLICY = {**TINY, "buffer_size": 50, "learning_starts": 10}
@@ -104,12 +105,25 @@ def test_returns_and_advantages_are_those_of_the_formulas(truncates):
     a1 = 2 + 0.9 * v[2] - v[1] + 0.9 * 0.8 * a2
     a0 = 1 + 0.9 * v[1] - v[0] + 0.9 * 0.8 * a1
     np.testing.assert_allclose(table["advantage"], [a0, a1, a2], rtol=1e-5)
+    td_errors = [1 + 0.9 * v[1] - v[0], 2 + 0.9 * v[2] - v[1], a2]
+    np.testing.assert_allclose(table["td_error"], td_errors, rtol=1e-5)
+    sums = [1 + 0.9 * 2 + 0.81 * 3 + 0.729 * after, 2 + 0.9 * 3 + 0.81 * after, 3 + 0.9 * after]
+    np.testing.assert_allclose(table["baseline_advantage"], np.subtract(sums, v[:3]), rtol=1e-5)
     np.testing.assert_allclose(table["return"], [1 + 0.9 * 2 + 0.81 * 3, 2 + 0.9 * 3, 3])
     np.testing.assert_allclose(table["value"], v[:3], rtol=1e-6)
     assert table["reward"].tolist() == [1, 2, 3] and table.score == 6
     assert table["obs_0"].tolist() == [0, 1, 2]
     assert table["terminated"].tolist() == [False, False, not truncates]
     assert table["truncated"].tolist() == [False, False, truncates]
+
+
+def test_the_terms_of_shapers_add_up_to_the_seen_reward():
+    time = RewardTerms(ScriptedEnv(), {"time": 0.5}, {"time": lambda step: float(step.observation[0])})
+    env = RewardTerms(time, {"time": -1.0, "one": 2.0}, {"time": lambda step: 1.0, "one": lambda step: 1.0})
+    table = play_episode(make_ppo(env), env)
+    assert table["term_time"].tolist() == [-0.5, 0.0, 0.5]
+    assert table["term_one"].tolist() == [2, 2, 2]
+    np.testing.assert_allclose(table["reward"] + table["term_time"] + table["term_one"], table["seen_reward"])
 
 
 def test_without_gae_the_advantage_is_return_minus_value():
