@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     run_name, model_name = split_checkpoint(args.run)
     record = read_record(find_run(run_name, args.log_folder))
     check_is_zoo_run(record)
-    model, choice = choose_model(record, model_name or _model_name(record, args))
+    model, choice, _ = choose_model(record, model_name or _model_name(record, args))
     # Only JSON goes to stdout
     with redirect_stdout(sys.stderr if args.json else sys.stdout):
         say(f"Playing {describe_model(model)}")

@@ -35,6 +35,7 @@ COMMANDS = {
     "runs": "list the runs of a log folder, or compare them over seeds",
     "show": "show what is known of a run, its files, and what to do next with it",
     "enjoy": "play the agent of a run, in a window or as a video; all options of RL Zoo's enjoy",
+    "inspect": "open a page that shows a run: episodes frame by frame, curves, alerts, a playground",
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "pack": "zip a run to share it, or unpack one",

@@ -4,12 +4,13 @@ import importlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sb3_ext import _autoload
 from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.agents.choose import ChosenModel
 from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.commands import log_folder_of
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
 
-__all__ = ["LoadedRun", "check_is_zoo_run", "load_run", "placed"]
+__all__ = ["LoadedRun", "check_is_zoo_run", "import_rl_zoo", "load_as_trained", "load_run", "placed"]
 
 _NOT_FOR_PLAYING: dict[str, Any] = {"learning_rate": 0.0, "lr_schedule": float, "clip_range": float, "buffer_size": 1}
 
@@ -56,10 +57,15 @@ def placed(run: RunRecord) -> Iterator[dict[str, str]]:
         yield names | {"folder": temporary, "exp_id": "1"}
 
 
+def import_rl_zoo() -> Any:
+    """RL Zoo's ``enjoy``, which also registers the environments; takes seconds at the first call."""
+    _autoload.install()
+    return importlib.import_module("rl_zoo3.enjoy")
+
+
 def load_run(run: RunRecord, model: Mapping[str, Any], seed: int = 0, render_mode: str | None = None) -> LoadedRun:
     """:param model: which one, as keywords of RL Zoo's ``get_model_path``"""
-    _autoload.install()
-    zoo: Any = importlib.import_module("rl_zoo3.enjoy")  # also registers the environments
+    zoo = import_rl_zoo()
     for package in run.args.get("gym_packages") or ():
         importlib.import_module(package)
     with placed(run) as at:
@@ -80,3 +86,20 @@ def load_run(run: RunRecord, model: Mapping[str, Any], seed: int = 0, render_mod
         agent = zoo.ALGOS[at["algo"]].load(path, device="cpu", custom_objects=_NOT_FOR_PLAYING)
     is_shown_sampled = zoo.ExperimentManager.is_atari(at["env"]) or zoo.ExperimentManager.is_minigrid(at["env"])
     return LoadedRun(agent, env, not is_shown_sampled)
+
+
+def load_as_trained(run: RunRecord, chosen: ChosenModel, seed: int = 0, render_mode: str | None = None) -> LoadedRun:
+    """As :func:`load_run`, with rewards as the algorithm saw them: shaped and normalised, in the model's stage."""
+    from sb3_ext.runs.agents.load import enter_stage
+    from sb3_ext.runs.agents.statistics import load_statistics
+    from sb3_ext.wrappers.training_link import link_to_training
+
+    loaded = load_run(run, chosen.keywords, seed, render_mode)
+    model, env = loaded.model, loaded.env
+    with suppress(FileNotFoundError):  # not normalised, or RL Zoo's single file of statistics
+        env = load_statistics(chosen.path, env, norm_reward=True)
+    if env.has_attr("set_shaping"):
+        env.env_method("set_shaping", True)
+    link_to_training(env, getattr(model, "gamma", None))
+    enter_stage(env, model)
+    return loaded._replace(env=env)

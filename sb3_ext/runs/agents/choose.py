@@ -20,6 +20,7 @@ class ChosenModel(NamedTuple):
 
     path: Path
     keywords: dict[str, Any]
+    name: str
 
 
 def find_model(name: str, log_folder: str | os.PathLike[str]) -> tuple[RunRecord, ChosenModel]:
@@ -40,12 +41,13 @@ def choose_model(run: RunRecord, name: str | None = None) -> ChosenModel:
         name = "best" if best.is_file() else "final"
     step = name.replace("_", "").replace(",", "")
     if name == "best":
-        chosen = ChosenModel(best, {"load_best": True})
+        chosen = ChosenModel(best, {"load_best": True}, name)
     elif name in ("final", "last"):
         # A training that was killed has only the last one, which RL Zoo then gets too
-        chosen = ChosenModel(final or last, {})
+        chosen = ChosenModel(final or last, {}, name)
     elif step.isdecimal():
-        chosen = ChosenModel(Checkpoint(run.folder, step_name(int(step))).model, {"load_checkpoint": int(step)})
+        at_step = Checkpoint(run.folder, step_name(int(step))).model
+        chosen = ChosenModel(at_step, {"load_checkpoint": int(step)}, step)
     else:
         raise UsageError(f"There is no model {name!r}: expected {', '.join(_WORDS)} or a number of timesteps.")
     if not chosen.path.is_file():

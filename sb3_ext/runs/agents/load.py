@@ -9,9 +9,10 @@ import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.common.model_file import callback_state
 from sb3_ext.runs.agents.statistics import load_statistics, statistics_path
 
-__all__ = ["load_agent"]
+__all__ = ["enter_stage", "load_agent"]
 
 A = TypeVar("A", bound=BaseAlgorithm)
 
@@ -54,3 +55,10 @@ def _load(model: Path, env: VecEnv, algorithm: type[A], norm_reward: bool) -> tu
         warnings.simplefilter("ignore")
         agent = algorithm.load(model, env=env, device="cpu", custom_objects=_NOT_FOR_PLAYING)
     return agent, agent.get_env() or env
+
+
+def enter_stage(env: VecEnv, model: BaseAlgorithm) -> None:
+    """An evaluation environment that starts in the first stage of a curriculum follows training."""
+    state = callback_state(model).get("curriculum")
+    if state and env.has_attr("set_stage") and env.get_attr("stage", 0)[0] == 0:
+        env.env_method("set_stage", state["stage"])

@@ -16,9 +16,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_ext.common.model_file import callback_state, read_model_file
+from sb3_ext.common.model_file import read_model_file
 from sb3_ext.runs.agents.checkpoint import Checkpoint
-from sb3_ext.runs.agents.load import load_agent
+from sb3_ext.runs.agents.load import enter_stage, load_agent
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
 from sb3_ext.wrappers.base import wrappers_of
@@ -108,7 +108,7 @@ def _play(job: Recording, video: Path | None) -> EpisodeTable:
         if model.num_timesteps != job.step:
             raise ValueError("Another model has the name now.")
         link_to_training(env, getattr(model, "gamma", None))
-        _enter_stage(env, model)
+        enter_stage(env, model)
         if video is not None:
             frames = Frames.of(env, video)
         return play_episode(model, played_env, deterministic=job.deterministic, seed=job.seed, max_steps=job.max_steps)
@@ -116,13 +116,6 @@ def _play(job: Recording, video: Path | None) -> EpisodeTable:
         if frames is not None:
             frames.close_video()
         env.close()
-
-
-def _enter_stage(env: VecEnv, model: BaseAlgorithm) -> None:
-    """An evaluation environment that starts in the first stage of a curriculum follows training."""
-    state = callback_state(model).get("curriculum")
-    if state and env.has_attr("set_stage") and env.get_attr("stage", 0)[0] == 0:
-        env.env_method("set_stage", state["stage"])
 
 
 def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
