@@ -24,7 +24,11 @@ RUNS = (("CartPole-v1", "30000"), ("FrozenLake-v1", "30000"))
 def train(logs: Path) -> None:
     for env_id, steps in RUNS:
         command = [sys.executable, "-m", "sb3_ext", "train", "--env", env_id, "-n", steps, "--seed", "1"]
-        subprocess.run([*command, "--save-freq", "5000", "-f", str(logs)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*command, "--save-freq", "5000", "--eval-freq", "2500", "-f", str(logs)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
 
 def open_browser() -> webdriver.Chrome:
@@ -60,7 +64,8 @@ def take_pictures(browser: webdriver.Chrome, address: str, folder: Path) -> None
     browser.find_element(By.CSS_SELECTOR, "[data-tab=episode]").click()
     Select(browser.find_element(By.ID, "run")).select_by_value("ppo_ext/FrozenLake-v1_1")
     wait_for("$('title').textContent.includes('FrozenLake')")
-    Select(browser.find_element(By.ID, "other")).select_by_value("5000")
+    other = Select(browser.find_element(By.ID, "other"))
+    other.select_by_index(len(other.options) - 1)  # the earliest
     browser.find_element(By.ID, "play-episode").click()
     wait_for(f"view.panes.length === 2 && {played}")
     browser.execute_script("view.goTo(4)")

@@ -60,6 +60,7 @@ function drawChart(canvas, lines, { cursor = null, level = null } = {}) {
       isDown = true;
     });
     draw.stroke();
+    if (line.y.length <= 40) line.y.forEach((y, i) => { if (y !== null) { draw.beginPath(); draw.arc(atX(line.x[i]), atY(y), 2.5, 0, 7); draw.fill(); } });
     draw.textAlign = "left"; draw.fillText(line.name, at, 13); at += draw.measureText(line.name).width + 16;
   });
   if (cursor !== null) {
