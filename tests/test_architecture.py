@@ -22,7 +22,7 @@ PROJECT = Path(__file__).parent.parent
 #: Top to bottom. Packages on one line may import each other, unless that makes a circle
 LAYERS = (
     ("cli",),
-    ("tune",),
+    ("tune", "inspect", "mcp"),
     ("zoo",),
     ("callbacks",),
     ("runs",),

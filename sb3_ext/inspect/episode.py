@@ -149,9 +149,9 @@ class _Camera:
     def _encoded(self, render: Any) -> str | None:
         if render is None or self._problem is not None:
             return None
-        # The environment's own code
         try:
             pixels = render()
+        # The environment's own code may raise anything
         except Exception as error:
             self._problem = f"The environment can't be rendered: {type(error).__name__}: {error}"
             return None
