@@ -38,6 +38,7 @@ COMMANDS = {
     "inspect": "open a page that shows a run: episodes frame by frame, curves, alerts, a playground",
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
+    "publish": "put an agent, its report and its card on the Hugging Face Hub",
     "pack": "zip a run to share it, or unpack one",
     "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
     "tune": "find better hyperparameters with Optuna, judged on several seeds and checked on fresh ones",

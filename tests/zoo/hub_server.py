@@ -19,6 +19,7 @@ __all__ = ["LocalHub"]
 
 _LFS_SUFFIXES = {".mp4", ".pkl", ".pth", ".zip"}
 _REPO = r"(?P<repo>[^/]+/[^/]+)"
+_KIND = "(?:models|spaces)"
 
 
 class LocalHub:
@@ -68,8 +69,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._route(
             ("resolve", rf"/{_REPO}/resolve/[^/]+/(?P<path>.+)"),
-            ("info", rf"/api/models/{_REPO}(/revision/[^/]+)?"),
-            ("tree", rf"/api/models/{_REPO}/tree/[^/]+"),
+            ("whoami", "/api/whoami-v2"),
+            ("info", rf"/api/{_KIND}/{_REPO}(/revision/[^/]+)?"),
+            ("tree", rf"/api/{_KIND}/{_REPO}/tree/[^/]+"),
         )
 
     def do_POST(self) -> None:
@@ -79,9 +81,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._route(
             ("create", "/api/repos/create"),
             ("validate_card", "/api/validate-yaml"),
-            ("preupload", rf"/api/models/{_REPO}/preupload/main"),
-            ("commit", rf"/api/models/{_REPO}/commit/main"),
-            ("lfs_batch", rf"/{_REPO}\.git/info/lfs/objects/batch"),
+            ("preupload", rf"/api/{_KIND}/{_REPO}/preupload/main"),
+            ("commit", rf"/api/{_KIND}/{_REPO}/commit/main"),
+            ("lfs_batch", rf"/(?:spaces/)?{_REPO}\.git/info/lfs/objects/batch"),
         )
 
     def do_PUT(self) -> None:
@@ -104,6 +106,9 @@ class _Handler(BaseHTTPRequestHandler):
         exists = repo in self.hub.repos
         self.hub.repos.setdefault(repo, {".gitattributes": b"*.zip filter=lfs diff=lfs merge=lfs -text\n"})
         self._answer_json({"url": f"{self.hub.url}/{repo}"}, 409 if exists else 200)
+
+    def _whoami(self) -> None:
+        self._answer_json({"type": "user", "name": "me", "auth": {"type": "access_token"}})
 
     def _info(self, repo: str) -> None:
         siblings = [{"rfilename": path} for path in self.hub.repos[repo]]
