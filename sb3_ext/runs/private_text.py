@@ -1,4 +1,4 @@
-"""What must not leave this machine: passwords, tokens and absolute paths. Replaces them in text, finds them in files."""
+"""Passwords, tokens and absolute paths must not leave this machine: replaces them in text, finds them in files."""
 
 from __future__ import annotations
 

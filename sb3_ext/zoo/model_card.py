@@ -15,6 +15,7 @@ from sb3_ext.zoo.registry import ALGORITHMS
 
 __all__ = ["make_card"]
 
+_SB3 = "https://github.com/DLR-RM/stable-baselines3"
 _CAUTION = (
     "A model contains a pickle: loading it runs code from whoever made it. Only load models from people you trust.\n"
 )
@@ -58,7 +59,7 @@ def make_card(run: RunRecord, repo: str, results: Mapping[str, Any], files: Mapp
     lines = [
         f"---\n{data.to_yaml()}\n---\n",
         f"# {class_name} on {env_id}\n",
-        f"An agent trained with [Stable-Baselines3](https://github.com/DLR-RM/stable-baselines3), RL Zoo and {package}.\n",
+        f"An agent trained with [Stable-Baselines3]({_SB3}), RL Zoo and {package}.\n",
         *([] if "replay.mp4" not in files else ["The replay is `replay.mp4`.\n"]),
         *([] if "plots/score.png" not in files else ["![training score](plots/score.png)\n"]),
         "## Results",
