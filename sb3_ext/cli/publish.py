@@ -25,8 +25,8 @@ EPILOG = """examples:
   sb3-ext publish @last --space                          also a page on which people scrub through an episode
   sb3-ext publish @last --dry-run -o pong/               keeps the files
 
-Log in first: `hf auth login`, or HF_TOKEN. Passwords, tokens and paths of this machine are removed; if
-one is left in a file, nothing is uploaded. Everything arrives as one commit. Others load the agent with RL Zoo's load_from_hub.
+Log in first: `hf auth login`, or HF_TOKEN. Passwords, tokens and paths of this machine are removed; if one is left in a
+file, nothing is uploaded. Everything arrives as one commit. Others load the agent with RL Zoo's load_from_hub.
 """
 
 
