@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch as th
@@ -84,16 +85,18 @@ def _write_onnx(
     dynamic = {name: {0: "batch"} for name in [*module.input_names, *module.outputs]}
     if module.optional is not None:
         dynamic[module.optional.name] = {0: "batch or 1"}
-    th.onnx.export(
-        module,
-        tensors,
-        path,
-        input_names=module.input_names,
-        output_names=module.outputs,
-        dynamic_axes=dynamic,
-        opset_version=_OPSET,
-        dynamo=False,
-    )
+    # When it fails, torch 2.13 prints the whole graph, whatever its settings
+    with patch.object(th._C, "_jit_onnx_log", lambda *parts: None, create=True):
+        th.onnx.export(
+            module,
+            tensors,
+            path,
+            input_names=module.input_names,
+            output_names=module.outputs,
+            dynamic_axes=dynamic,
+            opset_version=_OPSET,
+            dynamo=False,
+        )
     graph = onnx.load(path)
     if module.optional is not None:
         # An input that has a value already may be left out
@@ -127,7 +130,6 @@ def _write_torchscript(
     @th.no_grad()
     def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         given = {**defaults, **inputs}
-        outputs = loaded(*(th.as_tensor(given[name]) for name in module.input_names))
-        return [output.numpy() for output in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        return [output.numpy() for output in loaded(*(th.as_tensor(given[name]) for name in module.input_names))]
 
     return run

@@ -118,7 +118,7 @@ class ObservationInput:
         assert isinstance(space, spaces.Box)
         low, high = space.low.astype(np.float64), space.high.astype(np.float64)
         if self.vec_normalize is None:
-            center, scale = np.clip(0.0, low, high), np.full(low.shape, 3.0)
+            center, scale = np.clip(0.0, low, high), np.full(low.shape, 2.5)
             is_wide = ~(high - low <= _WIDE)
         else:
             center, scale = self.statistics
@@ -126,7 +126,7 @@ class ObservationInput:
         around = np.clip(center + 2 * scale * rng.standard_normal((n, *space.shape)), low, high)
         within = np.where(is_wide, 0, low) + rng.random((n, *space.shape)) * np.where(is_wide, 0, high - low)
         sampled = np.where(is_wide, around, within)
-        return (np.rint(sampled) if np.issubdtype(self.dtype, np.integer) else sampled).astype(self.dtype)
+        return (np.rint(sampled) if self.dtype.kind in "iu" else sampled).astype(self.dtype)
 
 
 def observation_inputs(env: VecEnv, model_space: spaces.Space) -> list[ObservationInput]:
@@ -165,6 +165,11 @@ def _observation_input(
     found = ObservationInput(name, key, frame_space, shape, n_stack, axis, vec_normalize, is_transposed)
     if found.space.shape != shape:
         raise UsageError(f"A wrapper around VecNormalize changes observations from {frame_space} to {space}.")
+    if found.n_frames > 1 and found.dtype.kind in "iu":
+        raise UsageError(
+            f"VecNormalize normalises observations of {found.dtype}; VecFrameStack then cuts them to whole numbers, so "
+            "the policy can't be exported. Train with float32 observations, or without one of both."
+        )
     return found
 
 
