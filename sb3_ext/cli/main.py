@@ -39,6 +39,7 @@ COMMANDS = {
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "publish": "put an agent, its report and its card on the Hugging Face Hub",
+    "export": "write the policy of a run as ONNX or TorchScript, with its preprocessing, checked against predict",
     "pack": "zip a run to share it, or unpack one",
     "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
     "tune": "find better hyperparameters with Optuna, judged on several seeds and checked on fresh ones",
@@ -48,7 +49,7 @@ COMMANDS = {
     "completion": "print a script that completes commands, options, runs and environments in your shell",
 }
 #: They run the user's code, whose errors are no mistakes in a command line
-_RUN_CODE = ("train", "resume", "enjoy", "tune")
+_RUN_CODE = ("train", "resume", "enjoy", "export", "tune")
 
 
 class CommandParser(argparse.ArgumentParser):
