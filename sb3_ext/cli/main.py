@@ -49,7 +49,7 @@ COMMANDS = {
     "completion": "print a script that completes commands, options, runs and environments in your shell",
 }
 #: They run the user's code, whose errors are no mistakes in a command line
-_RUN_CODE = ("train", "resume", "enjoy", "export", "tune")
+_RUN_CODE = ("train", "resume", "enjoy", "export", "publish", "tune")
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import yaml
 from huggingface_hub import HfApi, get_token
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from huggingface_sb3 import EnvironmentName, ModelName
 
 from sb3_ext.common.usage_error import UsageError
@@ -101,9 +100,10 @@ def upload(folder: Path, repo: str, *, private: bool, kind: str = "model") -> st
 def _ask(do: Any) -> Any:
     try:
         return do(HfApi())
-    except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
+    # Its client raises errors of whichever HTTP library it uses
+    except Exception as error:
         reason = without_private(str(error)).strip().partition("\n")[0]
-        raise UsageError(f"The Hugging Face Hub did not accept it: {reason}") from error
+        raise UsageError(f"The Hugging Face Hub can't be used: {reason or type(error).__name__}") from error
 
 
 def _play(run: RunRecord, chosen: ChosenModel, folder: Path, played: Played) -> dict[str, Any]:

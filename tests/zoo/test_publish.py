@@ -120,7 +120,7 @@ def test_without_a_token_nothing_is_played_or_uploaded(logs, hub, tmp_path):
 def test_a_hub_that_can_t_be_reached_is_named(logs, tmp_path):
     words = ["sb3_ext", *PUBLISH, "-f", str(logs), "--repo", "me/other", "--no-video", "--episodes", "1"]
     code, printed = command(words, "http://127.0.0.1:9", tmp_path)
-    assert code == 2 and "The Hugging Face Hub did not accept it" in printed and "Traceback" not in printed
+    assert code == 2 and "The Hugging Face Hub can't be used" in printed and "Traceback" not in printed
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ import gymnasium as gym
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.monitor import Monitor
 
-from sb3_ext.common.arguments import read_number
 from sb3_ext.common.names import nearest
+from sb3_ext.common.schedules.kinds import Schedule
+from sb3_ext.common.schedules.parsing import parse_schedule
 from sb3_ext.wrappers.base import EPISODE_KEY, Recorded, report
 
 __all__ = ["RewardTerms", "Step"]
@@ -54,7 +55,8 @@ class RewardTerms(gym.Wrapper, Recorded):
 
     :param env: the environment
     :param terms: weights by name; terms that are not named are not computed. ``reward`` is the weight of the
-        environment's own reward, 1 by default
+        environment's own reward, 1 by default. A weight may be a schedule, such as ``lin_0.1``, which falls to 0 over
+        training; the training tells how far it is, see :meth:`set_training_progress`
     :param functions: more terms by name; they take a :class:`Step`
     """
 
@@ -77,9 +79,9 @@ class RewardTerms(gym.Wrapper, Recorded):
         known: dict[str, Callable[[Step], float]] = {**methods, **(functions or {})}
         for name in set(known) & set(_RESERVED):
             raise ValueError(f"{type(self).__name__}: a term can't be called {name!r}, the name of a metric.")
-        weights = self._read_weights(self.default_terms if terms is None else terms, list(known))
-        self._reward_weight = weights.pop(_REWARD, 1.0)
-        self._terms = [(name, weight, known[name]) for name, weight in weights.items()]
+        self._schedules = self._read_weights(self.default_terms if terms is None else terms, list(known))
+        self._functions = {name: known[name] for name in self._schedules if name != _REWARD}
+        self._set_weights(0.0)
         self._previous: Any = None
         self._is_on = True
         self._start_sums()
@@ -97,6 +99,21 @@ class RewardTerms(gym.Wrapper, Recorded):
         self._is_on = on
         if self.env.has_wrapper_attr("set_shaping"):
             self.env.get_wrapper_attr("set_shaping")(on)
+
+    def set_training_progress(self, progress: float) -> None:
+        """
+        Weights with a schedule follow it, here and in shapers inside this one.
+
+        :param progress: the completed share of training, from 0 to 1
+        """
+        self._set_weights(progress)
+        if self.env.has_wrapper_attr("set_training_progress"):
+            self.env.get_wrapper_attr("set_training_progress")(progress)
+
+    def _set_weights(self, progress: float) -> None:
+        weights = {name: schedule(1.0 - progress) for name, schedule in self._schedules.items()}
+        self._reward_weight = weights.pop(_REWARD, 1.0)
+        self._terms = [(name, weight, self._functions[name]) for name, weight in weights.items()]
 
     def begin_episode(self, observation: Any, info: dict[str, Any]) -> None:
         """Called with what each reset returns, for terms with a memory."""
@@ -143,7 +160,7 @@ class RewardTerms(gym.Wrapper, Recorded):
         numbers = {name: total + inner.get(name, 0.0) for name, total in numbers.items()}
         report(info, {"reward/raw": inner.get("reward/raw", self._raw), "reward/shaped": self._shaped, **numbers})
 
-    def _read_weights(self, terms: Any, known: list[str]) -> dict[str, float]:
+    def _read_weights(self, terms: Any, known: list[str]) -> dict[str, Schedule]:
         owner = type(self).__name__
         if not isinstance(terms, Mapping):
             example = known[0] if known else "height"
@@ -154,10 +171,17 @@ class RewardTerms(gym.Wrapper, Recorded):
         for name, raw in terms.items():
             if name not in known and name != _REWARD:
                 raise ValueError(f"{owner} has no term {name!r}: {nearest(str(name), [*known, _REWARD])}")
-            weights[name] = read_number(f"{owner}: the weight of {name}", raw)
-            if not math.isfinite(weights[name]):
-                raise ValueError(f"{owner}: the weight of {name} is {raw!r}, but must be finite.")
+            weights[name] = _read_weight(f"{owner}: the weight of {name}", raw)
         return weights
+
+
+def _read_weight(name: str, raw: Any) -> Schedule:
+    schedule = parse_schedule(name, raw)
+    if not isinstance(schedule, Schedule):
+        raise ValueError(f"{name} is a function: write a number or a schedule, such as lin_0.1.")
+    if any(position > 1 for position in schedule.positions):
+        raise ValueError(f"{name} is {raw!r}: its positions must be shares of training, from 0 to 1, not timesteps.")
+    return schedule
 
 
 class _RawMonitor(Monitor, Recorded):

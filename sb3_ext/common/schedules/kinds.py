@@ -33,6 +33,11 @@ class Schedule(ABC):
     def extremes(self) -> tuple[float, ...]:
         """Values that include the smallest and the largest, the first one first."""
 
+    @property
+    def positions(self) -> tuple[float, ...]:
+        """Where it changes its course."""
+        return ()
+
     def bind(self, total: float) -> None:
         self._total = max(float(total), 1.0)
 
@@ -119,6 +124,10 @@ class Curve(Schedule):
         values = (self.start,) if self.shape == "constant" else (self.start, self.end)
         return values if self.minimum is None else tuple(max(value, self.minimum) for value in values)
 
+    @property
+    def positions(self) -> tuple[float, ...]:
+        return self.begin, self.finish, self.warmup
+
     def bind(self, total: float) -> None:
         super().bind(total)
         if _timestep(self.finish, total) <= _timestep(self.begin, total):
@@ -168,6 +177,10 @@ class Points(Schedule):
     @property
     def extremes(self) -> tuple[float, ...]:
         return tuple(value for _, value in self.points)
+
+    @property
+    def positions(self) -> tuple[float, ...]:
+        return tuple(position for position, _ in self.points)
 
     def at(self, timestep: float, total: float) -> float:
         positions = [_timestep(position, total) for position, _ in self.points]

@@ -14,6 +14,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
+from sb3_ext.callbacks.training_progress import TrainingProgress
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 from sb3_ext.wrappers.base import report
 from sb3_ext.wrappers.shaping.known_envs import CartPoleShaping
@@ -89,6 +90,22 @@ def test_terms_are_added_with_their_weights(terms, rewards):
         assert play(env)[0] == rewards
 
 
+def test_a_weight_may_follow_a_schedule_of_the_training_in_inner_shapers_too():
+    inner = Shaping(Countdown(), {"after": {"start": 2, "end": 1, "to": 0.5}})
+    env = Shaping(inner, {"before": "lin_1"})
+    assert play(env)[0] == [1 + 2 * 4 + 5, 1 + 2 * 3 + 4, 1 + 2 * 2 + 3, 1 + 2 * 1 + 2, 1 + 0 + 1]
+    env.set_training_progress(0.5)
+    assert play(env)[0] == [1 + 4 + 2.5, 1 + 3 + 2, 1 + 2 + 1.5, 1 + 1 + 1, 1 + 0 + 0.5]
+    env.set_training_progress(1.0)
+    assert play(env)[0] == [5, 4, 3, 2, 1]
+
+
+def test_the_training_tells_how_far_it_is():
+    env = make_vec_env(lambda: Shaping(Countdown(), {"after": "lin_1"}), 2)
+    PPO("MlpPolicy", env, n_steps=8, batch_size=8, device="cpu").learn(32, callback=TrainingProgress())
+    assert [play(shaped)[0][0] for shaped in env.envs] == [1 + 4 * 0.5] * 2
+
+
 def test_the_end_of_an_episode_reports_each_term_with_its_weight():
     rewards, info = play(Shaping(Countdown(), {"before": 0.1, "after": 2.0, "reward": 3.0}))
     numbers = {"reward/before": 1.5, "reward/after": 20.0, "reward/raw": 5.0, "reward/shaped": sum(rewards)}
@@ -136,8 +153,10 @@ def test_a_report_keeps_what_others_reported():
     [
         ({"afer": 1.0}, "Shaping has no term 'afer': did you mean 'after'"),
         ({"rewrd": 1.0}, "did you mean 'reward'"),
-        ({"after": "much"}, "weight of after='much' must be a number"),
-        ({"after": math.nan}, "must be finite"),
+        ({"after": "much"}, "weight of after='much' is not a schedule: write a number"),
+        ({"after": {"start": 1, "to": 5000}}, "weight of after is .* must be shares of training"),
+        ({"after": abs}, "weight of after is a function"),
+        ({"after": math.nan}, "must be a finite number"),
         (["after"], "must map names to weights"),
         (None, "needs terms with weights: actions, after, before"),
     ],
