@@ -7,14 +7,11 @@ import json
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from sb3_ext.common.names import check_choice
-from sb3_ext.zoo.registry import STOCK_EQUIVALENT
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sb3_ext.cli.env_catalogue import EnvEntry
-    from sb3_ext.cli.env_spaces import EnvSpaces
+    from sb3_ext.zoo.env_catalogue import EnvEntry
+    from sb3_ext.zoo.env_spaces import EnvSpaces
 
 __all__ = ["EPILOG", "add_arguments", "run"]
 
@@ -51,16 +48,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     # The help needs no Gymnasium
-    from sb3_ext.cli.env_catalogue import import_packages, list_environments, search
+    from sb3_ext.zoo.env_catalogue import import_packages, list_environments, search, tuned_for
 
     for problem in import_packages(args.gym_packages):
         print(f"sb3-ext: {problem}", file=sys.stderr)
     pattern, notes = " ".join(args.pattern), []
     entries = [entry for entry in list_environments() if entry.ours or not args.ours]
     if args.algo is not None:
-        entries, n_atari = _tuned_for(args.algo, entries, with_atari=bool(args.pattern or args.json))
-        if n_atari:
-            notes.append(f"And {n_atari} Atari ids with the section `atari`: search for one by name.")
+        entries, own = tuned_for(args.algo, entries)
+        if len(own) < len(entries) and not args.pattern and not args.json:
+            # Hundreds of them share one section and would hide the others
+            notes.append(f"And {len(entries) - len(own)} Atari ids with the section `atari`: search for one by name.")
+            entries = own
     entries, has_words = search(entries, args.pattern)
     if not entries:
         print(f"No environment{' of these' * (args.ours or bool(args.algo))} matches {pattern!r}.", file=sys.stderr)
@@ -70,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
     with_spaces = args.spaces if args.spaces is not None else len(entries) <= _FEW
     found = _find_spaces(entries, args.gym_packages) if with_spaces else None
     if args.json:
-        print(json.dumps([_as_dict(entry, found) for entry in entries], indent=2))
+        known = found or {}
+        listed = [entry.as_dict(known[entry.env_id]._asdict() if known else None) for entry in entries]
+        print(json.dumps(listed, indent=2))
         return 0
     _print(entries, found)
     if args.spaces is None and found is None:
@@ -80,20 +81,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tuned_for(algo: str, entries: Sequence[EnvEntry], with_atari: bool) -> tuple[list[EnvEntry], int]:
-    """Also counts the Atari ids left out: hundreds of them share one section and would hide the others."""
-    from sb3_ext.cli.env_catalogue import tuned_algorithms
-
-    check_choice("--algo", algo, tuned_algorithms())
-    # If our file has no section for an environment, RL Zoo's for the stock algorithm is used
-    names = {algo, STOCK_EQUIVALENT.get(algo, algo)}
-    tuned = [entry for entry in entries if names & set(entry.tuned)]
-    own = [entry for entry in tuned if any(entry.tuned.get(name) == entry.env_id for name in names)]
-    return (tuned, 0) if with_atari else (own, len(tuned) - len(own))
-
-
 def _find_spaces(entries: Sequence[EnvEntry], packages: Sequence[str]) -> dict[str, EnvSpaces]:
-    from sb3_ext.cli.env_spaces import find_spaces
+    from sb3_ext.zoo.env_spaces import find_spaces
 
     env_ids = [entry.env_id for entry in entries]
     found = {}
@@ -104,18 +93,6 @@ def _find_spaces(entries: Sequence[EnvEntry], packages: Sequence[str]) -> dict[s
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     return found
-
-
-def _as_dict(entry: EnvEntry, found: dict[str, EnvSpaces] | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {"id": entry.env_id, "ours": entry.ours, "registered": entry.registered}
-    if found is not None:
-        spaces = found[entry.env_id]
-        fields |= {key: value or None for key, value in spaces._asdict().items()}
-    return fields | {
-        "reward_threshold": entry.threshold,
-        "max_episode_steps": entry.max_steps,
-        "tuned": dict(entry.tuned),
-    }
 
 
 def _print(entries: Sequence[EnvEntry], found: dict[str, EnvSpaces] | None) -> None:

@@ -13,8 +13,8 @@ from gymnasium import spaces
 from rl_zoo3 import ALGOS
 
 from sb3_ext.cli import main
-from sb3_ext.cli.env_catalogue import list_environments, search, tuned_algorithms
-from sb3_ext.cli.env_spaces import find_spaces, short
+from sb3_ext.zoo.env_catalogue import list_environments, search, tuned_algorithms
+from sb3_ext.zoo.env_spaces import find_spaces, short
 
 
 def said_about(arguments, capsys):

@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from sb3_ext.cli.env_catalogue import import_packages
+from sb3_ext.zoo.env_catalogue import import_packages
 from sb3_ext.zoo.upstream import import_environments
 
 __all__ = ["EnvSpaces", "find_spaces", "short"]

@@ -16,11 +16,13 @@ from typing import Any
 import gymnasium as gym
 import yaml
 
+from sb3_ext.common.names import check_choice
 from sb3_ext.envs import OUR_IDS
 from sb3_ext.zoo.config.files import hyperparameter_files
+from sb3_ext.zoo.registry import STOCK_EQUIVALENT
 from sb3_ext.zoo.upstream import ENV_PACKAGES, GENERAL_SECTIONS
 
-__all__ = ["EnvEntry", "import_packages", "list_environments", "search", "tuned_algorithms"]
+__all__ = ["EnvEntry", "import_packages", "list_environments", "search", "tuned_algorithms", "tuned_for"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,22 @@ class EnvEntry:
     threshold: float | None
     max_steps: int | None
     tuned: Mapping[str, str]
+
+    def as_dict(self, spaces: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """
+        For JSON.
+
+        :param spaces: fields of :class:`~sb3_ext.zoo.env_spaces.EnvSpaces`, if they are known
+        """
+        return {
+            "id": self.env_id,
+            "ours": self.ours,
+            "registered": self.registered,
+            **{key: value or None for key, value in (spaces or {}).items()},
+            "reward_threshold": self.threshold,
+            "max_episode_steps": self.max_steps,
+            "tuned": dict(self.tuned),
+        }
 
 
 def import_packages(more: Iterable[str] = ()) -> list[str]:
@@ -63,6 +81,18 @@ def list_environments() -> list[EnvEntry]:
 def tuned_algorithms() -> list[str]:
     """Algorithms with a hyperparameter file, ours first."""
     return list(_sections())
+
+
+def tuned_for(algo: str, entries: Iterable[EnvEntry]) -> tuple[list[EnvEntry], list[EnvEntry]]:
+    """
+    :return: environments with hyperparameters for an algorithm; and those of them with a section of their own: all
+        Atari games share one
+    """
+    check_choice("--algo", algo, tuned_algorithms())
+    # If our file has no section for an environment, RL Zoo's for the stock algorithm is used
+    names = {algo, STOCK_EQUIVALENT.get(algo, algo)}
+    tuned = [entry for entry in entries if names & set(entry.tuned)]
+    return tuned, [entry for entry in tuned if any(entry.tuned.get(name) == entry.env_id for name in names)]
 
 
 def search(entries: Sequence[EnvEntry], words: Sequence[str]) -> tuple[list[EnvEntry], bool]:
