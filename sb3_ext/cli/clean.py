@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from sb3_ext.cli.run_argument import add_log_folder
-from sb3_ext.cli.show import shown_size
 from sb3_ext.common.clean_text import printable
 from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.describe import shown_size
 from sb3_ext.runs.leftovers import KINDS, Leftover, find_leftovers
 
 __all__ = ["EPILOG", "add_arguments", "run"]

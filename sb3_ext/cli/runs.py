@@ -1,7 +1,6 @@
 """``sb3-ext runs``: the runs of a log folder as a table. Imports little: it must answer at once."""
 
 import argparse
-import fnmatch
 import json
 import shutil
 import sys
@@ -14,6 +13,7 @@ from sb3_ext.common.clean_text import printable
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.find_run import find_run
 from sb3_ext.runs.registry import Registry
+from sb3_ext.runs.selection import SORTED_BY, STATES, select_runs
 
 __all__ = ["EPILOG", "add_arguments", "run"]
 
@@ -28,7 +28,6 @@ EPILOG = """examples:
 
 The first column names a run for other commands, such as `sb3-ext show`; so does its id, or the start of it.
 """
-_STATES = ("running", "finished", "interrupted", "failed", "killed", "unknown")
 #: Columns in this order. If the terminal is narrow, the last ones go first
 _COLUMNS = (
     "run",
@@ -45,24 +44,14 @@ _COLUMNS = (
     "ended by",
 )
 _NUMBERS = ("score", "steps", "time", "threshold", "seed")
-#: Fields to sort by, the highest or newest first, but names from A to Z
-_SORTED_BY = {
-    "started": None,
-    "score": True,
-    "steps": True,
-    "seconds": True,
-    "env": False,
-    "algo": False,
-    "state": False,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_log_folder(parser)
     parser.add_argument("--env", help="only of this environment; * matches anything")
     parser.add_argument("--algo", help="only of this algorithm; * matches anything")
-    parser.add_argument("--state", nargs="+", choices=_STATES, help=f"only in these states: {', '.join(_STATES)}")
-    parser.add_argument("--sort", choices=list(_SORTED_BY), default="started", help="order (default: newest first)")
+    parser.add_argument("--state", nargs="+", choices=STATES, help=f"only in these states: {', '.join(STATES)}")
+    parser.add_argument("--sort", choices=list(SORTED_BY), default="started", help="order (default: newest first)")
     parser.add_argument("-n", type=int, default=30, help="number of runs to show; 0: all (default: 30)")
     parser.add_argument("--json", action="store_true", help="print a list of objects")
     parser.add_argument(
@@ -79,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"There is no folder {folder}. For another log folder: sb3-ext runs -f FOLDER")
     registry = Registry(folder)
     entries = registry.rebuild() if args.rebuild else registry.entries()
-    found = _sorted([entry for entry in entries if _matches(entry, args)], args.sort)
+    found = select_runs(entries, args.env, args.algo, args.state, args.sort)
     if args.compare is not None and found:
         # The oldest is the baseline
         return _compare([folder / entry["folder"] for entry in reversed(found)], args)
@@ -100,25 +89,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compare(folders: list[Path], args: argparse.Namespace) -> int:
-    from sb3_ext.cli.compare import print_comparison
+    from sb3_ext.runs.report.comparison import comparison_data, comparison_text
 
-    return print_comparison(folders, args.json)
-
-
-def _matches(entry: dict[str, Any], args: argparse.Namespace) -> bool:
-    named = all(
-        wanted is None or fnmatch.fnmatch((entry[name] or "").lower(), wanted.lower())
-        for name, wanted in (("env", args.env), ("algo", args.algo))
-    )
-    return named and (args.state is None or (entry["state"] or "unknown") in args.state)
-
-
-def _sorted(entries: list[dict[str, Any]], by: str) -> list[dict[str, Any]]:
-    descending = _SORTED_BY[by]
-    if descending is None:
-        return entries
-    known = sorted((e for e in entries if e[by] is not None), key=lambda entry: entry[by], reverse=descending)
-    return known + [entry for entry in entries if entry[by] is None]
+    print(json.dumps(comparison_data(folders), indent=2) if args.json else comparison_text(folders))
+    return 0
 
 
 def _cells(entry: dict[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.folders import check_is_run, is_run
 from sb3_ext.runs.registry import LOG_FOLDER, Registry
 
-__all__ = ["find_run", "split_checkpoint"]
+__all__ = ["find_listed_run", "find_run", "split_checkpoint"]
 
 #: Names in an error
 _SHOWN = 6
@@ -35,10 +35,16 @@ def find_run(name: str | os.PathLike[str], log_folder: str | os.PathLike[str] = 
                 return place
         if path.is_absolute() or (path.parts and path.is_dir()) or (len(path.parts) > 1 and not folder.is_dir()):
             check_is_run(path)
-    entries = Registry(folder).entries()
+    return find_listed_run(text, folder)
+
+
+def find_listed_run(name: str, log_folder: Path) -> Path:
+    """As :func:`find_run`, among the runs that the registry of the log folder lists."""
+    entries = Registry(log_folder).entries()
     if not entries:
-        raise UsageError(f"{folder} has no runs, so there is no run {text!r}. For another log folder: -f FOLDER")
-    return folder / (_special(text, entries, folder) if text.startswith("@") else _named(text, entries, folder))
+        raise UsageError(f"{log_folder} has no runs, so there is no run {name!r}. For another log folder: -f FOLDER")
+    find = _special if name.startswith("@") else _named
+    return log_folder / find(name, entries, log_folder)
 
 
 def _special(name: str, entries: list[dict[str, Any]], folder: Path) -> str:

@@ -8,7 +8,7 @@ from registered_runs import add_run
 from report_folders import zoo_run
 
 from sb3_ext.cli import main
-from sb3_ext.cli.show import shown_size
+from sb3_ext.runs.describe import shown_size
 from sb3_ext.runs.record import read_record
 from sb3_ext.runs.report.advice import suggestions
 

@@ -23,6 +23,7 @@ TORCH_FREE = [
     "sb3_ext.metrics.statistics",
     "sb3_ext.runs.agents.checkpoint",
     "sb3_ext.runs.agents.statistics",
+    "sb3_ext.runs.describe",
     "sb3_ext.runs.facts",
     "sb3_ext.runs.files",
     "sb3_ext.runs.find_run",
@@ -31,6 +32,7 @@ TORCH_FREE = [
     "sb3_ext.runs.record",
     "sb3_ext.runs.registry",
     "sb3_ext.runs.run_zip",
+    "sb3_ext.runs.selection",
     *(f"{report.__name__}.{module.name}" for module in pkgutil.iter_modules(report.__path__)),
 ]
 

@@ -1,4 +1,4 @@
-"""A second Python interpreter of low priority that runs one job after the other: both of its sides.
+"""A second Python interpreter, by default of low priority, that runs one job after the other: both of its sides.
 
 It is started as a program, not by ``multiprocessing``. It does not import the user's script again, so a script needs no
 ``if __name__ == "__main__":``, and nothing is forked beside threads or a GPU. It uses one thread.
@@ -25,7 +25,7 @@ import gymnasium as gym
 
 from sb3_ext.common.process_start import starting_process
 
-__all__ = ["ChildProcess", "Outcome", "end_cleanly", "look_after_parent", "serve", "start_python"]
+__all__ = ["ChildProcess", "Outcome", "answer_jobs", "end_cleanly", "look_after_parent", "serve", "start_python"]
 
 #: The working directory is on its path only if it is on ours
 _PROGRAM = (
@@ -56,9 +56,10 @@ class ChildProcess:
     Starts the process, or raises an ``OSError``. It is closed after a job that it could not answer.
 
     :param owner: the process ends when this object does, even in the middle of a job
+    :param module: whose ``serve`` answers the jobs
     """
 
-    def __init__(self, owner: object, name: str) -> None:
+    def __init__(self, owner: object, name: str, module: str = __name__) -> None:
         if os.name != "posix":
             raise OSError(f"A second process is not available on {sys.platform} yet.")
         self._name = name
@@ -67,7 +68,7 @@ class ChildProcess:
         with starting_process():
             self._connection, theirs = Pipe()
             with theirs:
-                self._process = start_python(__name__, theirs.fileno(), self._stderr)
+                self._process = start_python(module, theirs.fileno(), self._stderr)
         self.pid = self._process.pid
         #: Ends it, whatever it is doing; also at exit
         self.close = weakref.finalize(owner, _close, os.getpid(), self._process, self._stderr)
@@ -153,10 +154,15 @@ def _close(owner: int, process: subprocess.Popen[bytes], stderr: IO[bytes]) -> N
 
 
 def serve(connection: int, parent: int) -> None:
-    """The main loop of the process, given a file descriptor of the pipe to the parent and the parent's process id."""
-    os.set_inheritable(connection, False)
+    """As :func:`answer_jobs`, with low priority."""
     # Only now: on a busy machine, starting with low priority takes minutes
     os.setpriority(os.PRIO_PROCESS, 0, 19)
+    answer_jobs(connection, parent)
+
+
+def answer_jobs(connection: int, parent: int) -> None:
+    """The main loop of the process, given a file descriptor of the pipe to the parent and the parent's process id."""
+    os.set_inheritable(connection, False)
     threading.Thread(target=look_after_parent, args=(parent, connection), daemon=True).start()
     pipe = Connection(connection)
     with suppress(EOFError, OSError):  # the parent is gone

@@ -1,6 +1,5 @@
-"""The table of ``sb3-ext runs --compare``: groups of seeds, with the uncertainty of their scores."""
+"""The table that compares groups of runs: their scores over seeds, with the uncertainty."""
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import groupby
@@ -12,7 +11,7 @@ from sb3_ext.runs.record import read_record
 from sb3_ext.runs.report.charts import number
 from sb3_ext.runs.report.compare import Comparison, Group, compare, group_runs, is_evaluated
 
-__all__ = ["print_comparison"]
+__all__ = ["comparison_data", "comparison_text"]
 
 _COLUMNS = (
     *("", "seeds", "final score", "mean over training", "reached threshold", "time"),
@@ -20,33 +19,35 @@ _COLUMNS = (
 )
 
 
-def print_comparison(folders: Sequence[Path], as_json: bool) -> int:
+def comparison_data(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """For JSON: one entry per group."""
+    groups, _ = group_runs([read_record(folder) for folder in folders])
+    return [_as_dict(compared) for of_env in _by_env(groups) for compared in compare(of_env)]
+
+
+def comparison_text(folders: Sequence[Path]) -> str:
+    """A table for each environment, and what to know about them."""
     groups, notes = group_runs([read_record(folder) for folder in folders])
-    parts = [list(of_env) for _, of_env in groupby(groups, key=lambda group: group.env_id)]
-    if as_json:
-        print(json.dumps([_as_dict(compared) for of_env in parts for compared in compare(of_env)], indent=2))
-        return 0
-    for of_env in parts:
-        _print_table(of_env)
-    for note in notes:
-        print(note)
+    lines = [line for of_env in _by_env(groups) for line in _table(of_env)]
+    lines += [*notes, "Scores are interquartile means over seeds with 95 % bootstrap intervals."]
     few = sum(len(group.runs) < ENOUGH_SEEDS for group in groups)
-    print("Scores are interquartile means over seeds with 95 % bootstrap intervals.")
     if few:
-        print(f"Groups with fewer than {ENOUGH_SEEDS} seeds: {few} of {len(groups)}. That is too few to tell.")
-    return 0
+        lines.append(f"Groups with fewer than {ENOUGH_SEEDS} seeds: {few} of {len(groups)}. That is too few to tell.")
+    return "\n".join(lines)
 
 
-def _print_table(groups: Sequence[Group]) -> None:
+def _by_env(groups: Sequence[Group]) -> list[list[Group]]:
+    return [list(of_env) for _, of_env in groupby(groups, key=lambda group: group.env_id)]
+
+
+def _table(groups: Sequence[Group]) -> list[str]:
     threshold = next((run.threshold for group in groups for run in group.runs if run.threshold is not None), None)
     source = "last evaluation" if is_evaluated(groups) else "end of training, with exploration"
     limit = "" if threshold is None else f"; threshold {number(threshold.value)}"
     rows = [list(_COLUMNS), *(_cells(compared) for compared in compare(groups))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    print(f"{groups[0].env_id} ({source}{limit})")
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    print()
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [f"{groups[0].env_id} ({source}{limit})", *lines, ""]
 
 
 def _cells(compared: Comparison) -> list[str]:
