@@ -46,6 +46,7 @@ COMMANDS = {
     "config": "check, format and show hyperparameter files; a JSON schema of them for editors",
     "envs": "list environments with their spaces, thresholds and tuned algorithms; fuzzy search",
     "bench": "find the number and kind of environments that train fastest on this machine",
+    "mcp": "serve the Model Context Protocol: a language model trains agents and looks into runs",
     "completion": "print a script that completes commands, options, runs and environments in your shell",
 }
 #: They run the user's code, whose errors are no mistakes in a command line

@@ -36,6 +36,7 @@ __all__ = [
     "Resume",
     "ResumeField",
     "ResumeOptions",
+    "check_resume",
     "keep_counting",
     "requested_section",
     "resume_run",
@@ -214,11 +215,16 @@ def requested_section(custom: Mapping[str, Any] | None) -> OrderedDict[str, Any]
     """The section of a run that this process was asked to resume, with ``custom`` hyperparameters."""
     if _requested is None:
         return None
-    name, _ = split_checkpoint(_requested.run)
-    section = fold_ext({**saved_section(Path(name)), **(custom or {})})
-    ext = {key: value for key, value in (section.get("ext") or {}).items() if key != "init_from"}
-    section["ext"] = {**ext, "resume": _requested.model_dump()}
+    section = _changed_section(Path(split_checkpoint(_requested.run)[0]), custom or {})
+    section["ext"]["resume"] = _requested.model_dump()
     return OrderedDict(sorted(section.items()))
+
+
+def _changed_section(folder: Path, custom: Mapping[str, Any]) -> dict[str, Any]:
+    """The saved section with changes, and without what is for the start of a run."""
+    section = fold_ext({**saved_section(folder), **custom})
+    section["ext"] = {key: value for key, value in (section.get("ext") or {}).items() if key != "init_from"}
+    return section
 
 
 def resume_run(options: ResumeOptions, log_folder: str, arguments: Sequence[str] = ()) -> None:
@@ -230,12 +236,7 @@ def resume_run(options: ResumeOptions, log_folder: str, arguments: Sequence[str]
     global _requested
     name, checkpoint = split_checkpoint(options.run)
     folder = find_run(name, log_folder)
-    facts = RunFacts.read(folder)
-    if not facts.arguments:
-        raise UsageError(
-            f"{folder} was not trained by RL Zoo's command with sb3-ext, so there is no command to repeat.\n"
-            "Write its name under ext: {resume: …} and train with RL Zoo's command."
-        )
+    facts = _repeatable_facts(folder)
     run = str(folder) if checkpoint is None else f"{folder}@{checkpoint}"
     _requested = options.model_copy(update={"run": run})
     os.environ.update(tracking_environment(folder))  # RL Zoo's --track starts a run of W&B before it reads the section
@@ -244,6 +245,34 @@ def resume_run(options: ResumeOptions, log_folder: str, arguments: Sequence[str]
         run_command("train", [*_without_start(facts.arguments), *start, *arguments])
     finally:
         _requested = None
+
+
+def check_resume(
+    options: ResumeOptions, log_folder: str, custom: Mapping[str, Any], total: int | None
+) -> tuple[RunFacts, dict[str, Any], int]:
+    """
+    What :func:`resume_run` finds out when it has started.
+
+    :param custom: hyperparameters to change
+    :param total: timesteps that the run is to have in all; default: as planned
+    :return: its facts, its section with the changes, and the timesteps left
+    :raises UsageError: when the run can't be resumed
+    """
+    facts = _repeatable_facts(find_run(split_checkpoint(options.run)[0], log_folder))
+    resume = Resume(options, facts.algo, facts.env_id or "", log_folder)
+    section = _changed_section(resume.folder, custom)
+    resume.compare(section)
+    return facts, section, resume.remaining(facts.total_timesteps if total is None else total)
+
+
+def _repeatable_facts(folder: Path) -> RunFacts:
+    facts = RunFacts.read(folder)
+    if not facts.arguments:
+        raise UsageError(
+            f"{folder} was not trained by RL Zoo's command with sb3-ext, so there is no command to repeat.\n"
+            "Write its name under ext: {resume: …} and train with RL Zoo's command."
+        )
+    return facts
 
 
 def _without_start(arguments: Sequence[str]) -> list[str]:

@@ -57,13 +57,14 @@ class ChildProcess:
 
     :param owner: the process ends when this object does, even in the middle of a job
     :param module: whose ``serve`` answers the jobs
+    :param knows_envs: whether it knows the environments that this process has registered
     """
 
-    def __init__(self, owner: object, name: str, module: str = __name__) -> None:
+    def __init__(self, owner: object, name: str, module: str = __name__, knows_envs: bool = True) -> None:
         if os.name != "posix":
             raise OSError(f"A second process is not available on {sys.platform} yet.")
         self._name = name
-        self._specs = _registered_specs()
+        self._specs = _registered_specs() if knows_envs else []
         self._stderr = tempfile.TemporaryFile(buffering=0)
         with starting_process():
             self._connection, theirs = Pipe()

@@ -11,7 +11,7 @@ from sb3_ext.metrics.curves import Series
 from sb3_ext.runs.record import SCORE, RunRecord
 from sb3_ext.runs.report.charts import chart, markdown_table, number, sample_points, sparkline
 
-__all__ = ["SCALED_LOSSES", "all_numbers", "curves", "losses", "main_curves", "shown_curve"]
+__all__ = ["SCALED_LOSSES", "all_numbers", "curves", "losses", "main_curves", "meaning", "shown_curve"]
 
 #: Parts of the loss, multiplied by their coefficients
 SCALED_LOSSES = ("train/scaled_policy_loss", "train/scaled_value_loss", "train/scaled_entropy_loss")
@@ -40,7 +40,7 @@ def curves(run: RunRecord) -> list[str]:
         return [*lines, f"`{run.progress.file}` has none of the main curves."]
     for name in names:
         series = run.series[name]
-        lines += [f"### {name}", _meaning(name), ""]
+        lines += [f"### {name}", meaning(name), ""]
         if len(series.values) == 1 or series.is_constant:
             lines += [f"{number(series.values[0])} in all rows ({run.progress.curves[name].n_values}).", ""]
         else:
@@ -96,7 +96,8 @@ def all_numbers(run: RunRecord) -> list[str]:
     return [*markdown_table(["metric", "first", "last", "min", "max", "values", "curve"], rows), ""]
 
 
-def _meaning(name: str) -> str:
+def meaning(name: str) -> str:
+    """What the catalogue says of a metric, in a sentence or two."""
     entry = describe(name)
     sentences = (str(text).rstrip(". ") for text in (entry.meaning, entry.read) if text)
     text = " ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences)
