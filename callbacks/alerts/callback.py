@@ -116,8 +116,8 @@ class Alerts(RunCallback):
     def _on_step(self) -> bool:
         if self._looks_at_nan:
             observations = self.locals["new_obs"]
-            # Not isinstance(…, Mapping), which takes as long as everything else here
-            if type(observations) is dict or not is_finite(observations):
+            # Not isinstance(…, Mapping), which takes as long as everything else here. A DummyVecEnv gives OrderedDicts
+            if isinstance(observations, dict) or not is_finite(observations):
                 self._end_if_broken(broken_observations(observations))
             if not self._is_on_policy:
                 self._end_if_broken(broken_rewards(self.locals["rewards"], self.model.n_envs))

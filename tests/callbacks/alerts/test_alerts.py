@@ -78,6 +78,15 @@ class Broken(Film):
         return observation, reward, *others
 
 
+class DictObservation(gym.ObservationWrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = spaces.Dict({"film": env.observation_space})
+
+    def observation(self, observation):
+        return {"film": observation}
+
+
 class BrokenReward(Broken):
     what = "reward"
 
@@ -211,6 +220,14 @@ def test_observations_that_are_nan_are_told_at_their_step():
     said = r"After 10 steps there is NaN or Inf in observations of environments 0, 1\. They come from the environment"
     with pytest.raises(TrainingDiverged, match=said):
         train(PPO, Broken, 100, Alerts(verbose=0), **SMALL)
+
+
+def test_the_part_of_a_dict_observation_that_is_nan_is_named():
+    """A DummyVecEnv gives an OrderedDict."""
+    env = make_vec_env(Broken, 2, seed=0, wrapper_class=DictObservation)
+    model = PPO("MultiInputPolicy", env, seed=0, device="cpu", **SMALL)
+    with pytest.raises(TrainingDiverged, match="After 10 steps there is NaN or Inf in the observation 'film' of env"):
+        model.learn(100, callback=Alerts(verbose=0))
 
 
 @pytest.mark.parametrize("algorithm", [PPO, A2CExt, REINFORCE])
