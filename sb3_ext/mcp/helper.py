@@ -1,5 +1,6 @@
 """A process for what needs torch and RL Zoo: checking configs, playing agents. It is ended if it takes too long."""
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -34,10 +35,10 @@ class Helper:
         """
         job = cloudpickle.dumps((function, args))
         with self._lock:
-            process = self._process
-            if process is None or process.is_closed:
-                self._process = process = ChildProcess(self, "helper process", __name__, knows_envs=False)
-            outcome, in_time = self._call(process, function.__name__, job)
+            if self._process is None or self._process.is_closed:
+                self._process = ChildProcess(self, "helper process", __name__, knows_envs=False)
+                self._process.call("start", cloudpickle.dumps((os.getpid, ())))  # which takes no time of the job's
+            outcome, in_time = self._call(self._process, function.__name__, job)
         if outcome.error is None:
             return outcome.result
         if not in_time:

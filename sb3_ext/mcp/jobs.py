@@ -132,7 +132,7 @@ def episode_rows(
     lines = [_csv_line(names)]
     for row in range(first, min(first + n_rows, len(table))):
         line = _csv_line([_cell(table[name][row]) for name in names])
-        if sum(map(len, lines)) + len(line) > max_chars:
+        if len(lines) > 1 and sum(map(len, lines)) + len(line) > max_chars:
             break
         lines.append(line)
     end = first + len(lines) - 1
@@ -159,7 +159,7 @@ def screenshot(folder: str, model: str | None, seed: int, step: int) -> bytes:
         picture = loaded.env.get_images()[0]
     finally:
         loaded.env.close()
-    if picture is None:
+    if picture is None or picture.ndim != 3:
         raise UsageError(f"{record.env_id} can't be rendered as a picture (render mode 'rgb_array').")
     scale = min(1.0, _MAX_SIDE / max(picture.shape[:2]))
     if scale < 1.0:
@@ -168,10 +168,10 @@ def screenshot(folder: str, model: str | None, seed: int, step: int) -> bytes:
 
 
 def _played(folder: str, model: str | None, seed: int) -> tuple[EpisodeTable, str]:
-    """The table, and the name of the model's file."""
-    record = read_record(folder)
-    path = choose_model(record, model).path
-    return _episode(folder, model, seed, path.stat().st_mtime_ns), path.name
+    """The table, and the name of the model."""
+    chosen = choose_model(read_record(folder), model)
+    table = _episode(folder, model, seed, chosen.path.stat().st_mtime_ns)
+    return table, f"{Path(folder).name}@{chosen.name}"
 
 
 @functools.lru_cache(maxsize=4)
@@ -185,11 +185,11 @@ def _episode(folder: str, model: str | None, seed: int, changed: int) -> Episode
 
 
 def _load(record: RunRecord, model: str | None, seed: int, render_mode: str | None) -> LoadedRun:
-    from sb3_ext.zoo.load_run import load_run
+    from sb3_ext.zoo.load_run import load_as_trained
 
     with contextlib.redirect_stdout(io.StringIO()):
         try:
-            return load_run(record, choose_model(record, model).keywords, seed, render_mode)
+            return load_as_trained(record, choose_model(record, model), seed, render_mode)
         # An environment that can't be rendered raises anything
         except Exception as error:
             if render_mode is None or isinstance(error, UsageError):

@@ -89,7 +89,7 @@ class TrainingTools:
 
     def stop_training(self, training: TrainingName) -> dict[str, Any]:
         """Stop a training that this server has started. It saves its state and writes its report, and can be resumed.
-        This may take some seconds."""
+        This may take some seconds. If it is still running then, a second call ends it at once."""
         return self._trainings.status(self._trainings.stop(training))
 
     def _start(self, words: list[str]) -> dict[str, Any]:

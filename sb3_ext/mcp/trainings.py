@@ -28,7 +28,7 @@ __all__ = ["Training", "Trainings"]
 _OUTPUT_FOLDER = "mcp"
 #: Bytes of it that are shown
 _LAST_WORDS = 1500
-#: Seconds that a training has to save what it has when it is stopped, and when the server ends
+#: Seconds to wait for a training that is stopped, and those that it has to save what it has when the server ends
 _STOP_SECONDS, _END_SECONDS = 30.0, 10.0
 #: Seconds by which clocks of processes may differ
 _TOLERANCE = 10.0
@@ -48,6 +48,7 @@ class Training:
     process: subprocess.Popen[bytes]
     output: Path
     started: float = field(default_factory=time.time)
+    is_stopping: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -121,13 +122,16 @@ class Trainings:
         return list(self._all)
 
     def stop(self, name: str) -> Training:
-        """End it as Ctrl-C would: it saves its state, and can be resumed."""
+        """As Ctrl-C: it saves its state, and can be resumed. The second time, it ends at once."""
         training = self.get(name)
         if not training.is_running:
             raise UsageError(f"{name} has already ended.")
-        training.process.terminate()
-        if not training.wait(_STOP_SECONDS):
+        if training.is_stopping:
             training.kill()
+        else:
+            training.is_stopping = True
+            training.process.terminate()
+            training.wait(_STOP_SECONDS)
         return training
 
     def status(self, training: Training) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def logs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def call(logs):
-    with connected(["-f", str(logs), "--max-processes", "1", "--max-steps", str(MAX_STEPS)]) as caller:
+    limits = ["--max-processes", "1", "--max-steps", str(MAX_STEPS), "--max-seconds", "600"]
+    with connected(["-f", str(logs), *limits]) as caller:
         yield caller
 
 
@@ -134,7 +135,7 @@ def test_a_config_is_checked_and_shown_with_its_sources(call):
 def test_an_episode_is_read_page_by_page(call):
     text = call("sample_episode", run=f"{RUN}@128", n_rows=4)
     head, _, table = text.partition("\n")
-    assert head.startswith("rl_model_128_steps.zip, seed 0: score ") and head.endswith("first_row=4.")
+    assert head.startswith("CartPole-v1_1@128, seed 0: score ") and head.endswith("first_row=4.")
     first = list(csv.DictReader(io.StringIO(table)))
     _, _, table = call("sample_episode", run=f"{RUN}@128", first_row=2, n_rows=4, columns=["step", "obs_0"]).partition(
         "\n"
@@ -225,7 +226,7 @@ def test_a_training_whose_folder_is_a_link_outside_does_not_start(call, logs):
     (logs / "a2c").unlink()
 
 
-def wait_for(is_true, seconds=120):
+def wait_for(is_true, seconds=600):
     end = time.monotonic() + seconds
     while not (result := is_true()):
         assert time.monotonic() < end
@@ -252,6 +253,8 @@ def trained(call):
     running = trained_status(call, started["training"])
     report = call("read_report", run=running["run"])
     stopped = call("stop_training", training=started["training"])
+    while stopped["exit_code"] is None:  # on a busy machine
+        stopped = call("training_status", training=started["training"], wait_seconds=50)
     return {"started": started, "too many": too_many, "running": running, "report": report, "stopped": stopped}
 
 
@@ -390,6 +393,17 @@ def test_a_link_in_place_of_the_folder_for_output_is_refused(tmp_path):
         Trainings(logs, 1).start(["train"])
 
 
+def test_a_training_that_does_not_end_is_killed_when_it_is_stopped_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("sb3_ext.mcp.trainings._STOP_SECONDS", 0.0)
+    trainings = Trainings(tmp_path, 1)
+    training = trainings.start(["train", "--env", "CartPole-v1", "-f", str(tmp_path)])
+    os.kill(training.process.pid, signal.SIGSTOP)
+    trainings.stop(training.name)
+    assert training.is_running
+    trainings.stop(training.name)
+    assert training.process.returncode == -signal.SIGKILL
+
+
 def test_trainings_end_when_the_server_ends(tmp_path):
     trainings = Trainings(tmp_path, 1)
     training = trainings.start(["train", "--env", "CartPole-v1", "-f", str(tmp_path)])
@@ -407,5 +421,5 @@ def test_trainings_end_when_the_server_is_killed(tmp_path):
     )
     done = subprocess.run([COMMAND[0], "-c", program, str(tmp_path)], capture_output=True, text=True)
     pid = int(done.stdout)
-    wait_for(lambda: is_gone(pid), seconds=30)
+    wait_for(lambda: is_gone(pid))
     assert not (tmp_path / "ppo_ext").exists(), "it went on to train"
