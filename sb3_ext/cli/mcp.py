@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from sb3_ext.cli.run_argument import add_log_folder
@@ -55,5 +56,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"-f {args.log_folder} is a file: choose a folder.")
     sys.path.insert(0, os.getcwd())  # as `python -m` does: packages may be in the folder
     packages = tuple(args.gym_packages)
+    for package in packages:  # not imported here: it may print
+        if find_spec(package.partition(".")[0]) is None:
+            raise UsageError(f"--gym-packages: there is no module {package!r}, neither installed nor here.")
     serve(Access(folder, args.max_steps, args.max_processes, args.max_seconds, packages, args.read_only))
     return 0

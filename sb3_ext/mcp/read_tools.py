@@ -1,6 +1,7 @@
 """Tools that look up environments, configs and runs. They run no code of a run."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -178,7 +179,7 @@ class ReadTools:
             lines += [f"### {name}", meaning(name), "", *shown_curve(name, record.series[name])]
         return _bounded(printable("\n".join(lines)))
 
-    def _find(self, run: str) -> Any:
+    def _find(self, run: str) -> Path:
         return find_inside(run, self._access.log_folder)
 
 

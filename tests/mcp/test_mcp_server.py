@@ -5,26 +5,17 @@ import csv
 import io
 import json
 import os
-import re
 import shutil
 import signal
-import subprocess
 import time
 
 import cv2
 import numpy as np
-import psutil
 import pytest
-from conftest import PROJECT
-from mcp_client import COMMAND, connected
+from mcp_client import connected
 from registered_runs import add_run
 
 from sb3_ext.cli import main
-from sb3_ext.common.usage_error import UsageError
-from sb3_ext.mcp.access import Access
-from sb3_ext.mcp.client_values import EXT_KEYS, REFUSED
-from sb3_ext.mcp.server import make_server
-from sb3_ext.mcp.trainings import Trainings
 
 RUN = "ppo_ext/CartPole-v1_1"
 TRAIN = "train --env CartPole-v1 -n 256 --seed 1 --eval-freq 128 --save-freq 128 --verbose 0 --num-threads 1"
@@ -321,105 +312,3 @@ def test_a_resumed_training_that_is_killed_is_told_of(call, trained, logs):
     status = call("training_status", training=resumed["training"], wait_seconds=20)
     assert (status["state"], status["exit_code"]) == ("killed", -signal.SIGKILL)
     assert len(call("training_status")["trainings"]) == 2
-
-
-def test_a_read_only_server_has_no_tools_that_change_something(tmp_path):
-    access = Access(tmp_path, MAX_STEPS, 1, 60.0, read_only=True)
-    with connected(make_server(access, Trainings(tmp_path, 1))) as caller:
-        assert len(caller.tools()) == 11 and all(tool.annotations.read_only_hint for tool in caller.tools().values())
-
-
-def test_the_docs_have_every_tool_and_every_key_that_is_refused_or_allowed(tmp_path):
-    text = (PROJECT / "docs" / "mcp.md").read_text(encoding="utf-8")
-    with connected(make_server(Access(tmp_path, MAX_STEPS, 1, 60.0), Trainings(tmp_path, 1))) as caller:
-        assert set(re.findall(r"^\| `(\w+_\w+)` \|", text, re.MULTILINE)) == set(caller.tools())
-    assert all(f"`{key}`" in text for key in (*EXT_KEYS, *REFUSED) if key != "n_timesteps")
-
-
-def test_only_the_protocol_goes_to_stdout_whatever_is_sent_or_printed(tmp_path):
-    (tmp_path / "noisy.py").write_text("import os\nprint('hello')\nos.write(1, b'hello')\n")
-    meta = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    messages = [
-        "this is not JSON",
-        "[" * 100_000,
-        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": meta}),
-        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "rm", "arguments": {}}}),
-        json.dumps(
-            {
-                **{"jsonrpc": "2.0", "id": 3, "method": "tools/call"},
-                "params": {"name": "list_configs", "arguments": {"env": "CartPole-v1"}},
-            }
-        ),
-    ]
-    with subprocess.Popen(
-        [*COMMAND, "-f", "logs", "--gym-packages", "noisy"],
-        **{"cwd": tmp_path, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
-        text=True,
-    ) as process:
-        process.stdin.write("\n".join(messages) + "\n")
-        process.stdin.flush()
-        answers = {}
-        while 3 not in answers:
-            answer = json.loads(process.stdout.readline())
-            answers[answer.get("id")] = answer
-        process.stdin.close()
-        assert process.stdout.read() == ""
-        said = process.stderr.read()
-    assert process.returncode == 0 and "hello" in said
-    assert answers[3]["result"]["structuredContent"]["env"] == "CartPole-v1"
-    assert answers[2]["result"]["isError"] is True
-    assert not (tmp_path / "logs").exists(), "reading made a folder"
-
-
-def test_a_missing_sdk_is_named_with_the_command_that_installs_it(tmp_path):
-    (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')")
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(COMMAND, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
-    assert (
-        done.returncode == 2 and done.stderr == "sb3-ext: sb3-ext mcp needs the MCP SDK: pip install 'sb3-ext[mcp]'\n"
-    )
-
-
-def is_gone(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
-def test_a_link_in_place_of_the_folder_for_output_is_refused(tmp_path):
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    (logs / "mcp").symlink_to(tmp_path, target_is_directory=True)
-    with pytest.raises(UsageError, match="leads out of the log folder"):
-        Trainings(logs, 1).start(["train"])
-
-
-def test_a_training_that_does_not_end_is_killed_when_it_is_stopped_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("sb3_ext.mcp.trainings._STOP_SECONDS", 0.0)
-    trainings = Trainings(tmp_path, 1)
-    training = trainings.start(["train", "--env", "CartPole-v1", "-f", str(tmp_path)])
-    os.kill(training.process.pid, signal.SIGSTOP)
-    trainings.stop(training.name)
-    assert training.is_running
-    trainings.stop(training.name)
-    assert training.process.returncode == -signal.SIGKILL
-
-
-def test_trainings_end_when_the_server_ends(tmp_path):
-    trainings = Trainings(tmp_path, 1)
-    training = trainings.start(["train", "--env", "CartPole-v1", "-f", str(tmp_path)])
-    trainings.close()
-    assert training.process.returncode == -signal.SIGTERM
-    assert trainings.status(training)["state"] == "stopped before it began"
-
-
-def test_trainings_end_when_the_server_is_killed(tmp_path):
-    program = (
-        "import os, pathlib, signal, sys; from sb3_ext.mcp.trainings import Trainings; "
-        "folder = sys.argv[1]; trainings = Trainings(pathlib.Path(folder), 1); "
-        "started = trainings.start(['train', '--env', 'CartPole-v1', '-f', folder]); "
-        "print(started.process.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    done = subprocess.run([COMMAND[0], "-c", program, str(tmp_path)], capture_output=True, text=True)
-    pid = int(done.stdout)
-    wait_for(lambda: is_gone(pid))
-    assert not (tmp_path / "ppo_ext").exists(), "it went on to train"
