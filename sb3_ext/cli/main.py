@@ -37,6 +37,7 @@ COMMANDS = {
     "enjoy": "play the agent of a run, in a window or as a video; all options of RL Zoo's enjoy",
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
+    "review": "ask a language model what is wrong with a run and what to change, or print the prompt for it",
     "pack": "zip a run to share it, or unpack one",
     "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
     "tune": "find better hyperparameters with Optuna, judged on several seeds and checked on fresh ones",
