@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from sb3_ext.callbacks.base import RunCallback
 from sb3_ext.callbacks.tracking.dashboard import SOME_ENV, dashboard
 from sb3_ext.callbacks.tracking.files import RunFiles
+from sb3_ext.callbacks.tracking.mlflow_tracker import MlflowTracker
 from sb3_ext.callbacks.tracking.options import TrackingOptions
-from sb3_ext.callbacks.tracking.tracker import Tracker
+from sb3_ext.callbacks.tracking.tracker import Tracker, tolerated
 from sb3_ext.callbacks.tracking.wandb_tracker import WandbTracker
 from sb3_ext.callbacks.tracking.writer import TrackerWriter, gradient_histograms
 from sb3_ext.common.clean_text import mask_passwords
@@ -30,13 +31,14 @@ _LOOK_EVERY = 5.0
 _ALERT_EVERY = 600.0
 #: Rows after which all metrics are known; the first is written before the first update
 _ROWS_FOR_DASHBOARD = 2
+_TRACKERS: dict[str, type[WandbTracker] | type[MlflowTracker]] = {"wandb": WandbTracker, "mlflow": MlflowTracker}
 _NOT_FOR_TEXT = ("stdout", "log", "json", "csv")
 
 
 class Tracking(RunCallback):
     """
-    Opens a run on Weights & Biases when a training starts, logs each row of SB3's logger to it, and finishes it, even
-    after errors and Ctrl-C. Works with every SB3 algorithm.
+    Opens a run on Weights & Biases or MLflow when a training starts, logs each row of SB3's logger to it, and finishes
+    it, even after errors and Ctrl-C. Works with every SB3 algorithm.
 
     If a run is already open, as with RL Zoo's ``--track``, it continues that run: it adds what is missing and finishes
     it. If W&B reads TensorBoard's files for that run, no number is logged twice.
@@ -49,7 +51,7 @@ class Tracking(RunCallback):
     :param finish: ``False`` keeps the run open after the training, until :meth:`close` is called
     :param verbose: 1 prints what was not uploaded
     :param options: what to track
-    :param fields: fields of :class:`TrackingOptions`, instead of ``options``: project, entity, group, tags, mode, …
+    :param fields: fields of :class:`TrackingOptions`, instead of ``options``: to, project, experiment, tags, …
     """
 
     state_names: ClassVar[tuple[str, ...]] = ("_next_gradients",)
@@ -68,7 +70,7 @@ class Tracking(RunCallback):
         self.options = read_keywords(TrackingOptions, options, fields, self)
         self._folder = None if folder is None else Path(folder)
         self._finish = finish
-        self._tracker: Tracker = WandbTracker(self.options)
+        self._tracker: Tracker = _TRACKERS[self.options.to](self.options)
         #: ``None`` while no run is open
         self._writer: TrackerWriter | None = None
         self._files: RunFiles | None = None
@@ -142,12 +144,8 @@ class Tracking(RunCallback):
     def _look(self, at_the_end: bool = False) -> None:
         """Log what is new. If that fails, there is a warning and training continues."""
         for part in (self._log_files, self._make_dashboard, self._upload):
-            try:
+            with tolerated(self._tracker.title):
                 part(at_the_end)
-            # A tracker raises its own errors and those of the network
-            except Exception as error:
-                message = mask_passwords(f"{type(error).__name__}: {error}")
-                warnings.warn(f"Part of the run was not sent to {self._tracker.title}: {message}", stacklevel=2)
 
     def _log_files(self, at_the_end: bool) -> None:
         if self._files is not None:

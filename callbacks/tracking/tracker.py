@@ -1,13 +1,16 @@
-"""The interface between tracking and a service that keeps the runs, such as Weights & Biases."""
+"""The interface between tracking and a service that keeps the runs, W&B or MLflow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from stable_baselines3.common.logger import KVWriter
+import numpy as np
+from stable_baselines3.common.logger import Image, KVWriter
 
 from sb3_ext.common.clean_text import mask_passwords
 from sb3_ext.runs.facts import RunFacts
@@ -15,7 +18,19 @@ from sb3_ext.runs.facts import RunFacts
 if TYPE_CHECKING:
     from sb3_ext.callbacks.tracking.dashboard import Dashboard
 
-__all__ = ["EVAL", "EVAL_STEP", "EVAL_VEC_STEP", "TIMESTEPS", "VEC_STEPS", "Axis", "Tracker", "VideoFile", "end_of"]
+__all__ = [
+    "EVAL",
+    "EVAL_STEP",
+    "EVAL_VEC_STEP",
+    "TIMESTEPS",
+    "VEC_STEPS",
+    "Axis",
+    "Tracker",
+    "VideoFile",
+    "end_of",
+    "pixels_of",
+    "tolerated",
+]
 
 #: The x axis of a run
 TIMESTEPS = "time/total_timesteps"
@@ -54,7 +69,7 @@ class VideoFile(NamedTuple):
 
 
 class Tracker(Protocol):
-    """Keeps one run at a time. Errors while training become warnings, see ``Tracking``."""
+    """Keeps one run at a time. It may raise anything in :meth:`log_files`, :meth:`alert` and :meth:`show`."""
 
     #: For messages, and the name by which metrics exclude it from their outputs
     title: ClassVar[str]
@@ -96,3 +111,20 @@ def end_of(error: BaseException | None) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return "complete" if error is None else mask_passwords(f"{type(error).__name__}: {error}")[:300]
+
+
+@contextmanager
+def tolerated(title: str) -> Iterator[None]:
+    """An error becomes a warning: a training must go on without its tracker."""
+    try:
+        yield
+    # A tracker raises its own errors and those of the network
+    except Exception as error:
+        message = mask_passwords(f"{type(error).__name__}: {error}")
+        warnings.warn(f"Part of the run was not sent to {title}: {message}", stacklevel=3)
+
+
+def pixels_of(image: Image) -> np.ndarray:
+    """Height, width, colours."""
+    pixels = np.asarray(image.image)
+    return pixels.transpose([image.dataformats.index(axis) for axis in "HWC" if axis in image.dataformats])

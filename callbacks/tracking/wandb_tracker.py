@@ -19,7 +19,7 @@ from stable_baselines3.common.logger import Figure, Image, KVWriter, TensorBoard
 
 from sb3_ext.callbacks.tracking.dashboard import Dashboard, make_workspace
 from sb3_ext.callbacks.tracking.options import TrackingOptions
-from sb3_ext.callbacks.tracking.tracker import EVAL, TIMESTEPS, Axis, VideoFile, end_of
+from sb3_ext.callbacks.tracking.tracker import EVAL, TIMESTEPS, Axis, VideoFile, end_of, pixels_of
 from sb3_ext.common.clean_text import masked_command_line
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.facts import RunFacts, plain
@@ -182,14 +182,7 @@ def _converted(value: Any) -> Any:
     if isinstance(value, Figure):
         return wandb.Image(value.figure)
     if isinstance(value, Image):
-        return wandb.Image(_height_width_colours(value))
+        return wandb.Image(value.image if isinstance(value.image, str) else pixels_of(value))
     if isinstance(value, Video):
         return wandb.Video(value.frames.cpu().numpy(), fps=max(round(value.fps), 1), format="gif")
     return None
-
-
-def _height_width_colours(image: Image) -> Any:
-    if isinstance(image.image, str):
-        return image.image
-    pixels = np.asarray(image.image)
-    return pixels.transpose([image.dataformats.index(axis) for axis in "HWC" if axis in image.dataformats])
