@@ -1,4 +1,4 @@
-"""Weights & Biases: one run per training."""
+"""Weights & Biases or MLflow: one run per training."""
 
 from sb3_ext.callbacks.tracking.callback import Tracking
 

@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sb3_ext.callbacks.tracking.writer import EVAL_STEP, EVAL_VEC_STEP, TIMESTEPS
+from sb3_ext.callbacks.tracking.tracker import EVAL_STEP, EVAL_VEC_STEP, TIMESTEPS
 from sb3_ext.metrics.bounds import hard_bounds
 from sb3_ext.metrics.catalogue import catalogue, describe, ordered
 from sb3_ext.runs.facts import algorithm_name

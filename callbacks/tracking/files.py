@@ -1,4 +1,4 @@
-"""Uploads a run's files to Weights & Biases: videos, checkpoint times, the best model, and the run folder as a zip."""
+"""Sends a run's files to its tracker: videos, checkpoint times, the best model, and the run folder as a zip."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sb3_ext.callbacks.tracking.writer import WandbWriter
+from sb3_ext.callbacks.tracking.tracker import Tracker, VideoFile
+from sb3_ext.callbacks.tracking.writer import TrackerWriter
 from sb3_ext.common.model_file import read_model_file
 from sb3_ext.runs.agents.checkpoint import BEST, Checkpoint, Video, find_checkpoints, find_videos
 from sb3_ext.runs.agents.statistics import matching_statistics
+from sb3_ext.runs.files import link_or_copy
 from sb3_ext.runs.run_zip import ZIP_NAME, ZIP_TYPE, leads_out, masked_lines, zip_run
-
-if TYPE_CHECKING:
-    from wandb import Run
 
 __all__ = ["RunFiles"]
 
@@ -29,9 +28,9 @@ _UPLOAD_EVERY = 600.0
 class RunFiles:
     """Finds what is new in a run folder."""
 
-    def __init__(self, folder: Path, run: Run, writer: WandbWriter, started: float) -> None:
+    def __init__(self, folder: Path, tracker: Tracker, writer: TrackerWriter, started: float) -> None:
         self.folder = folder
-        self._run = run
+        self._tracker = tracker
         self._writer = writer
         #: Time of the start of training
         self.started = started
@@ -42,17 +41,13 @@ class RunFiles:
 
     def log_videos(self, timesteps: int) -> None:
         """Log new videos, each at the timestep in its name, or at ``timesteps`` if it has none."""
-        import wandb
-
         videos = self._videos()
         for path in self._new(videos):
             if not _is_complete(path):
                 del self._seen[path]
                 continue
             _, name, step = videos[path]
-            self._writer.log(
-                timesteps if step is None else step, {f"video/{name}": wandb.Video(str(path), format="mp4")}
-            )
+            self._writer.log(timesteps if step is None else step, {f"video/{name}": VideoFile(path)})
 
     def log_checkpoint_times(self) -> None:
         """Log the training time at which new checkpoints and best models were saved, at their timesteps."""
@@ -90,31 +85,19 @@ class RunFiles:
             files.append(self._best.record)
             metadata["metrics"] = self._best.read_record()["metrics"]
         files = [path for path in files if not leads_out(path, self.folder)]
-        self._log_artifact("model", "model", files, ["best", "latest"], metadata)
+        with tempfile.TemporaryDirectory() as temporary:
+            for path in files:
+                # A copy or a link, because the file can change or disappear before it is sent
+                _copy_masked(path, Path(temporary) / path.name)
+            self._tracker.log_files("model", "model", Path(temporary), metadata)
 
     def upload_folder(self, max_mb: float) -> list[str]:
         """Upload the run folder as a zip of at most ``max_mb``. Returns the files left out, and why."""
         with tempfile.TemporaryDirectory() as temporary:
-            target = Path(temporary) / ZIP_NAME
-            left_out = zip_run(self.folder, target, max_mb)
+            left_out = zip_run(self.folder, Path(temporary) / ZIP_NAME, max_mb)
             metadata = {"folder": self.folder.name, "left_out": left_out}
-            self._log_artifact("run", ZIP_TYPE, [target], ["latest"], metadata)
+            self._tracker.log_files("run", ZIP_TYPE, Path(temporary), metadata)
         return left_out
-
-    def _log_artifact(
-        self, name: str, kind: str, files: list[Path], aliases: list[str], metadata: dict[str, Any]
-    ) -> None:
-        import wandb
-
-        artifact = wandb.Artifact(f"{name}-{self._run.id}", type=kind, metadata=metadata)
-        for path in files:
-            # W&B copies it, because the file can change or disappear before it is sent
-            if path.suffix in (".json", ".yml"):
-                with artifact.new_file(path.name, "wb") as file:
-                    file.writelines(masked_lines(path))
-            else:
-                artifact.add_file(str(path), name=path.name)
-        self._run.log_artifact(artifact, aliases=aliases)
 
     def _videos(self) -> dict[Path, Video]:
         return {video.path: video for video in find_videos(self.folder) if not leads_out(video.path, self.folder)}
@@ -132,6 +115,13 @@ class RunFiles:
                 self._seen[path] = changed_at
                 new.append((changed_at, path))
         return [path for _, path in sorted(new)]
+
+
+def _copy_masked(path: Path, target: Path) -> None:
+    if path.suffix in (".json", ".yml"):
+        target.write_bytes(b"".join(masked_lines(path)))
+    else:
+        link_or_copy(path, target)
 
 
 def _changed_at(path: Path) -> int | None:

@@ -40,6 +40,7 @@ COMMANDS = {
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
     "publish": "put an agent, its report and its card on the Hugging Face Hub",
     "export": "write the policy of a run as ONNX or TorchScript, with its preprocessing, checked against predict",
+    "review": "ask a language model what is wrong with a run and what to change, or print the prompt for it",
     "pack": "zip a run to share it, or unpack one",
     "clean": "find and delete what trainings left behind: failed and empty runs, old checkpoints",
     "tune": "find better hyperparameters with Optuna, judged on several seeds and checked on fresh ones",

@@ -1,18 +1,21 @@
 """Text that is safe to show: without passwords, and without control characters for a terminal."""
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sb3_ext.common.full_disk import tolerate_full_disk
 
-__all__ = ["listeners", "mask_passwords", "masked_command_line", "printable", "say"]
+__all__ = ["listeners", "mask_command", "mask_passwords", "masked_command_line", "printable", "say"]
 
 #: An address without its scheme, up to a space or to the quote that ends a JSON string
 _ADDRESS = re.compile(r'://(?:[^\s"]|"(?!$|[\s,:}\]]))+')
 #: ``?password=…`` and the like
 _IN_QUERY = re.compile(r"""([?&;][\w.-]{0,50}(?:password|passwd|pwd|secret|token|api_?key)=)[^&;#\s"']+""", re.I)
+#: An option, a variable or a header whose name ends like this, and its value if that is in the same word
+_SECRET = re.compile(r"(-{0,2}[\w-]*(?:password|passwd|secret|token|key|authorization))(?:([=:]\s*).+)?", re.I | re.S)
 #: Control characters except tab and newline, marks of the text direction, and lone surrogates
 _NOT_PRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -23,6 +26,17 @@ listeners: list[Callable[[str], None]] = []
 def mask_passwords(text: str) -> str:
     """:return: the text with ``***`` for passwords in addresses, as in ``postgresql://user:***@host/db``"""
     return _IN_QUERY.sub(r"\1***", _ADDRESS.sub(_masked, text))
+
+
+def mask_command(command: str) -> str:
+    """:return: the command line with ``***`` for passwords and API keys, as in ``llm --key '***'``"""
+    masked: list[str] = []
+    hides_next = False
+    for word in shlex.split(command):
+        secret = _SECRET.fullmatch(word)
+        masked.append("***" if hides_next else f"{secret[1]}{secret[2]}***" if secret and secret[2] else word)
+        hides_next = bool(secret and word.startswith("-") and not secret[2])
+    return mask_passwords(shlex.join(masked))
 
 
 def say(text: str, verbose: int = 1, level: int = 1) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "read_keywords",
     "read_options",
     "read_switch",
+    "to_switch",
 ]
 
 
@@ -50,7 +51,8 @@ O = TypeVar("O", bound=Options)  # noqa: E741
 T = TypeVar("T")
 
 
-def _to_switch(raw: Any) -> Any:
+def to_switch(raw: Any) -> Any:
+    """A mapping of options, or ``None``, from what may be ``true`` or ``false`` too."""
     if raw is None or raw is False:
         return None
     if raw is True:
@@ -77,7 +79,7 @@ Strings = Items[Text]
 MappingOf = Annotated[dict[str, T], BeforeValidator(lambda raw: {} if raw is None else raw)]
 KeyValues = MappingOf[Any]
 #: true for all defaults, false or null for off, or a mapping
-Switch = Annotated[O | None, BeforeValidator(_to_switch)]
+Switch = Annotated[O | None, BeforeValidator(to_switch)]
 
 
 def read_options(cls: type[O], raw: Any, where: str) -> O:
@@ -108,7 +110,7 @@ def find_problems(cls: type[Options], raw: Any, where: str) -> list[tuple[tuple[
 def read_switch(cls: type[O], raw: Any, where: str) -> O | None:
     """Like :func:`read_options`, but true means all defaults, and false or null means off (``None``)."""
     try:
-        raw = _to_switch(raw)
+        raw = to_switch(raw)
     except ValueError as error:
         raise ValueError(f"{where}={raw!r} {error} ({', '.join(cls.model_fields)}).") from None
     return None if raw is None else read_options(cls, raw, where)

@@ -22,6 +22,7 @@ _FILES = {
     "last_model.zip": "the latest model",
     "run.log": "what the training said",
     "report.md": "the report",
+    "review.md": "what a language model says of it",
     "progress.csv": "metrics over the steps",
     "evaluations.npz": "scores of evaluations",
     "alerts.json": "alerts that fired",

@@ -17,7 +17,7 @@ __all__ = ["as_number", "checked", "read_plain", "read_small_text", "to_number"]
 _MAX_SIZE = 100_000
 #: Entries of a mapping and of everything in it; a config has less than a hundred
 _MAX_ENTRIES = 20_000
-_EXPECTED = {float: "a number", list: "a list of texts", str: "a text", bool: "true or false"}
+_EXPECTED = {float: "a number", list: "a list of texts", str: "a text", bool: "true or false", dict: "a mapping"}
 
 
 class _PlainLoader(yaml.SafeLoader):

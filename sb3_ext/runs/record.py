@@ -32,12 +32,16 @@ _MAX_EVALUATIONS = 100_000_000
 #: Types of values that the report relies on
 _TRAINING: dict[str, type] = {
     **dict.fromkeys(
-        ("state", "algorithm", "env_id", "stop_reason", "stop_advice", "error", "signal", "threshold_source"), str
+        (
+            *("state", "algorithm", "algo", "env_id", "stop_reason", "stop_advice", "error", "signal"),
+            *("threshold_source", "parent", "git_commit"),
+        ),
+        str,
     ),
     **dict.fromkeys(("steps", "steps_at_start", "total_timesteps", "seconds", "threshold", "env_threshold"), float),
     **{"axis": str, "n_envs": float},
     **dict.fromkeys(("evaluates", "deterministic_eval"), bool),
-    "charts": list,
+    **{"charts": list, "hyperparams": dict, "versions": dict},
 }
 _ALERT: dict[str, type] = dict.fromkeys(("count", "share", "first_step", "last_step"), float)
 _ARGS: dict[str, type] = {**dict.fromkeys(("algo", "env", "trained_agent"), str), "gym_packages": list}

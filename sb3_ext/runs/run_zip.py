@@ -32,11 +32,12 @@ __all__ = [
     "make_run_folder",
     "masked_lines",
     "split_address",
+    "tracked_id",
     "unpack_run",
     "zip_run",
 ]
 
-#: File in a run folder with the run's address on W&B
+#: File in a run folder with the run's address at its tracker
 RUN_FILE = "tracking.json"
 #: Name and type of the artifact's file
 ZIP_NAME, ZIP_TYPE = "run.zip", "run-folder"
@@ -130,6 +131,13 @@ def split_address(run: str) -> tuple[str, str, str]:
     if len(path) != 3:
         raise ValueError(f"{run!r} must be entity/project/run id, or the address of a run's page.")
     return path[0], path[1], path[2]
+
+
+def tracked_id(folder: str | os.PathLike[str], tracker: str) -> str | None:
+    """:return: the id that a run folder's run has at a tracker, ``wandb`` or another; ``None`` if it has none there"""
+    known = read_plain(Path(folder, RUN_FILE), dict, []) or {}
+    run_id = known.get("id")
+    return run_id if isinstance(run_id, str) and known.get("tracker", "wandb") == tracker else None
 
 
 def find_tracked(run_id: str, log_folder: str | os.PathLike[str]) -> Path | None:

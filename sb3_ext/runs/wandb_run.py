@@ -22,9 +22,16 @@ import yaml
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.files import RUN_FILE, write_json
-from sb3_ext.runs.plain_files import read_plain
 from sb3_ext.runs.run_zip import RUN_FILE as TRACKING_FILE
-from sb3_ext.runs.run_zip import ZIP_TYPE, download_run, find_tracked, is_plain, make_run_folder, split_address
+from sb3_ext.runs.run_zip import (
+    ZIP_TYPE,
+    download_run,
+    find_tracked,
+    is_plain,
+    make_run_folder,
+    split_address,
+    tracked_id,
+)
 
 __all__ = ["fetch_run", "payloads", "tracking_environment"]
 
@@ -57,8 +64,8 @@ def tracking_environment(folder: str | os.PathLike[str]) -> dict[str, str]:
     Environment variables with which W&B continues the run of a run folder, instead of starting another one. Set them
     before ``wandb`` is used.
     """
-    run_id = (read_plain(Path(folder, TRACKING_FILE), dict, []) or {}).get("id")
-    return {"WANDB_RUN_ID": run_id, "WANDB_RESUME": "allow"} if isinstance(run_id, str) else {}
+    run_id = tracked_id(folder, "wandb")
+    return {} if run_id is None else {"WANDB_RUN_ID": run_id, "WANDB_RESUME": "allow"}
 
 
 def fetch_run(name: str, log_folder: str | Path, api: Any = None) -> Path:

@@ -13,6 +13,7 @@ import yaml
 from optuna.trial import FrozenTrial, TrialState
 
 from sb3_ext.common.clean_text import mask_passwords, printable
+from sb3_ext.runs.report.charts import without_padding
 from sb3_ext.tune.report import report_text
 from sb3_ext.tune.space import SearchSpace
 
@@ -57,7 +58,7 @@ def write_prompt(space: SearchSpace, study: optuna.Study, start: Mapping[str, An
         "The task": "\n".join([_TASK, f"- algorithm: {space.algo}", f"- environment: {space.env_id}", *facts]),
         "The search space": space.describe(),
         "The start": f"```yaml\n{section}```",
-        "Report": _without_padding(report_text(study)).replace("\n#", "\n##").removeprefix("# "),
+        "Report": without_padding(report_text(study)).replace("\n#", "\n##").removeprefix("# "),
         "Trials": _table(space, study),
         "Your answer": _RULES.format(base=base, example=example),
     }
@@ -71,11 +72,6 @@ def correction(prompt: str, answer: str, mistakes: Sequence[str]) -> str:
     quote = printable(answer.strip()[-_MAX_QUOTE:]).replace("```", "")
     ending = f"It can't be used:\n{wrong}\n\nAnswer again, in the same form."
     return f"{prompt}\n# Your last answer\n```\n{quote}\n```\n{ending}\n"
-
-
-def _without_padding(table: str) -> str:
-    """Spaces that line up columns cost as much as words."""
-    return re.sub(" {2,}[|]", " |", re.sub("-{4,}", "---", table))
 
 
 def ranked(study: optuna.Study) -> list[FrozenTrial]:

@@ -13,7 +13,7 @@ from sb3_ext.callbacks.evaluation.options import EvaluationOptions
 from sb3_ext.callbacks.metrics.callback import MetricsOptions
 from sb3_ext.callbacks.report import ReportOptions
 from sb3_ext.callbacks.table.callback import TableOptions
-from sb3_ext.callbacks.tracking.options import TrackingOptions
+from sb3_ext.callbacks.tracking.options import TrackingField, TrackingOptions
 from sb3_ext.common.options import Items, Number, Options, Switch, Text, read_options
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.vec_env.mixed import Members
@@ -52,7 +52,7 @@ class ExtOptions(Options):
     :param alerts: warnings when a training goes wrong
     :param table: how the rows are shown; ``None``: in SB3's table
     :param report: what is written at the end
-    :param tracking: how the run is logged to Weights & Biases; unset: only with ``--track``
+    :param tracking: how the run is logged to Weights & Biases or MLflow; unset: only with ``--track``
     """
 
     threshold: Number | None = None
@@ -71,7 +71,7 @@ class ExtOptions(Options):
     alerts: Switch[AlertsOptions] = None
     table: Switch[TableOptions] = None
     report: Switch[ReportOptions] = None
-    tracking: Switch[TrackingOptions] = None
+    tracking: TrackingField = None
 
     @model_validator(mode="after")
     def _check_threshold(self) -> ExtOptions:

@@ -24,7 +24,7 @@ def test_an_unknown_subcommand_gets_the_nearest_name(capsys):
     assert "there is no command 'benhc': did you mean 'bench'?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["resume", "show", "enjoy", "plot", "report", "pack"])
+@pytest.mark.parametrize("command", ["resume", "show", "enjoy", "plot", "report", "review", "pack"])
 def test_a_run_that_does_not_exist_is_a_mistake(command, tmp_path, capsys):
     assert main([command, "@last", "-f", str(tmp_path)]) == 2
     assert "has no runs, so there is no run '@last'" in capsys.readouterr().err

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sb3_ext.common.clean_text import mask_passwords, printable, say
+from sb3_ext.common.clean_text import mask_command, mask_passwords, printable, say
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,17 @@ def test_only_characters_that_a_terminal_obeys_are_taken_out():
 def test_a_message_is_shown_from_its_level_on_and_without_passwords(capsys, verbose, level, is_shown):
     say("at postgresql://me:secret@host/db", verbose, level)
     assert capsys.readouterr().out == ("at postgresql://me:***@host/db\n" if is_shown else "")
+
+
+@pytest.mark.parametrize(
+    ("command", "masked"),
+    [
+        ("llm -m gpt --key PW --max-tokens 5", "llm -m gpt --key '***' --max-tokens 5"),
+        ("llm --api-key=PW -t 'a b'", "llm '--api-key=***' -t 'a b'"),
+        ("env OPENAI_API_KEY=PW llm", "env 'OPENAI_API_KEY=***' llm"),
+        ("curl -H 'Authorization: Bearer PW' https://me:PW@host", "curl -H 'Authorization: ***' https://me:***@host"),
+        ("ask --password 'P W'", "ask --password '***'"),
+    ],
+)
+def test_passwords_and_keys_in_commands_are_masked(command, masked):
+    assert mask_command(command) == masked

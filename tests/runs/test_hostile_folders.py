@@ -47,6 +47,8 @@ def report_of(folder, capsys, **changes):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert main(["review", str(folder)]) == 0  # it is made from the same parts
+    capsys.readouterr()
     code = main(["report", "--print", str(folder)])
     printed = capsys.readouterr()
     assert code == 0, printed.err
@@ -69,6 +71,7 @@ def report_of(folder, capsys, **changes):
         ("run.json", '{"steps": 1e999}', "steps is 'inf'; expected a number"),
         ("run.json", '{"total_timesteps": "many"}', "total_timesteps is 'many'; expected a number"),
         ("run.json", '{"seconds": NaN}', "seconds is 'nan'; expected a number"),
+        ("run.json", '{"hyperparams": [1], "parent": {}}', "hyperparams is '[1]'; expected a mapping"),
         ("run.json", '{"charts": 3}', "charts is '3'; expected a list of texts"),
         ("run.json", '{"deterministic_eval": []}', "deterministic_eval is '[]'; expected true or false"),
         ("alerts.json", '[{"id": "x", "count": "many", "share": {}}]', "count is 'many'; expected a number"),

@@ -12,6 +12,7 @@ TORCH_FREE = [
     "sb3_ext.cli.clean",
     "sb3_ext.cli.main",
     "sb3_ext.cli.report",
+    "sb3_ext.cli.review",
     "sb3_ext.cli.runs",
     "sb3_ext.cli.show",
     "sb3_ext.common.clean_text",

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["chart", "compact", "markdown_table", "number", "sample_points", "sparkline"]
+__all__ = ["chart", "compact", "markdown_table", "number", "sample_points", "sparkline", "without_padding"]
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = len(_BLOCKS) - 1
@@ -113,6 +114,11 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
     widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, ["-" * width for width in widths])
     return [f"| {' | '.join(c.ljust(w) for c, w in zip(line, widths, strict=True))} |" for line in lines]
+
+
+def without_padding(text: str) -> str:
+    """The text with narrow tables, for language models: spaces that line up columns cost as much as words."""
+    return re.sub(" {2,}[|]", " |", re.sub("-{4,}", "---", text))
 
 
 def number(value: float) -> str:

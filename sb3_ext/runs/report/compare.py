@@ -13,7 +13,7 @@ from sb3_ext.runs.record import RunRecord
 from sb3_ext.runs.report.advice import reached_at
 from sb3_ext.runs.report.charts import number
 
-__all__ = ["Comparison", "Group", "compare", "group_runs"]
+__all__ = ["Comparison", "Group", "compare", "final_score", "flattened", "group_runs", "is_evaluated", "settings_of"]
 
 #: Settings that don't change what a training learns
 _NO_SETTING = ("ext.table", "ext.report", "ext.tracking", "ext.alerts", "ext.metrics", "verbose")
@@ -50,7 +50,7 @@ def group_runs(runs: Sequence[RunRecord], by: Sequence[str] = ()) -> tuple[list[
     :return: the groups in the order of their first run, by environment; notes about runs that don't count or did not
         finish
     """
-    settings = [_settings_of(run) for run in runs]
+    settings = [settings_of(run) for run in runs]
     known = {name for of_run in settings for name in of_run}
     for name in by:
         if name not in known:
@@ -74,19 +74,20 @@ def group_runs(runs: Sequence[RunRecord], by: Sequence[str] = ()) -> tuple[list[
     return groups, notes
 
 
-def _settings_of(run: RunRecord) -> dict[str, str]:
+def settings_of(run: RunRecord) -> dict[str, str]:
     """Everything that defines a training but its seed, as texts by name."""
     given = {name: run.args[name] for name in _OVERRIDING if run.args.get(name) not in (None, "", -1, {})}
-    flat = dict(_flat({**(run.config or run.training.get("hyperparams") or {}), **given}))
+    flat = dict(flattened({**(run.config or run.training.get("hyperparams") or {}), **given}))
     algo = run.algo or str(run.training.get("algo") or "unknown")
     settings = {"algo": algo, "env": run.env_id or "unknown", "folder": str(run.folder)}
     return settings | {name: text for name, text in flat.items() if not name.startswith(_NO_SETTING)}
 
 
-def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+def flattened(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Names, with dots for what is nested, and values as texts."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
+            yield from flattened(value, f"{above}{name}.")
         else:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             yield f"{above}{name}", number(value) if is_number else str(value)
@@ -151,7 +152,7 @@ class Comparison:
 def compare(groups: Sequence[Group]) -> list[Comparison]:
     """Compare groups of one environment with the first of them. All use evaluations, if all runs have some."""
     evaluated = is_evaluated(groups)
-    scores = [tuple(_final_score(run, evaluated) for run in group.runs) for group in groups]
+    scores = [tuple(final_score(run, evaluated) for run in group.runs) for group in groups]
     compared = []
     for group, own in zip(groups, scores, strict=True):
         steps = [step for run in group.runs if (step := reached_at(run)) is not None]
@@ -175,7 +176,8 @@ def is_evaluated(groups: Sequence[Group]) -> bool:
     return all(run.evaluations for group in groups for run in group.runs)
 
 
-def _final_score(run: RunRecord, evaluated: bool) -> float:
+def final_score(run: RunRecord, evaluated: bool) -> float:
+    """NaN if the run has none."""
     values = run.evaluation_scores.values if evaluated else run.score.values
     return float(values[-1]) if len(values) else np.nan
 

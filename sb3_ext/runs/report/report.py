@@ -24,7 +24,7 @@ from sb3_ext.runs.report.advice import sorted_alerts, suggestions, trend_of
 from sb3_ext.runs.report.charts import markdown_table, number
 from sb3_ext.runs.report.commands import shown_path, train_command, watch_commands
 
-__all__ = ["REPORT_FILE", "make_report", "write_report"]
+__all__ = ["REPORT_FILE", "make_report", "report_parts", "write_report"]
 
 REPORT_FILE = "report.md"
 
@@ -56,25 +56,30 @@ def make_report(run: RunRecord | str | os.PathLike[str], threshold: float | None
     """
     if not isinstance(run, RunRecord):
         run = read_record(run)
-    run = _with_threshold(run, threshold)
-    before = run.args.get("trained_agent")
-    algorithm = run.algo or run.training.get("algorithm") or "Training"
-    lines = [
-        f"# {algorithm}{'' if run.env_id is None else f' on {run.env_id}'}: {run.folder.resolve().name}",
-        "",
-        _how_it_ended(run) + (f" It continued from `{before}`, whose steps are not counted." if before else ""),
-        "",
-        scores.verdict(run),
-        "",
-    ]
-    for title, write in _SECTIONS:
-        lines += [f"## {title}", *write(run)]
+    head, sections = report_parts(_with_threshold(run, threshold))
+    lines = [*head, ""]
+    for title, section in sections.items():
+        lines += [f"## {title}", *section]
         lines += [""] if lines[-1] else []
         plot = _PLOTS_BELOW.get(title)
         if plot is not None and (run.folder / "plots" / f"{plot}.png").is_file():
             lines += [f"![{plot}](plots/{plot}.png)", ""]
     # Reports of untrusted folders are pasted into chats and shown in terminals
     return printable(mask_passwords("\n".join(lines).rstrip() + "\n"))
+
+
+def report_parts(run: RunRecord) -> tuple[list[str], dict[str, list[str]]]:
+    """:return: the lines above the first section, and those of each section by its title; passwords are not masked"""
+    before = run.args.get("trained_agent")
+    algorithm = run.algo or run.training.get("algorithm") or "Training"
+    head = [
+        f"# {algorithm}{'' if run.env_id is None else f' on {run.env_id}'}: {run.folder.resolve().name}",
+        "",
+        _how_it_ended(run) + (f" It continued from `{before}`, whose steps are not counted." if before else ""),
+        "",
+        scores.verdict(run),
+    ]
+    return head, {title: write(run) for title, write in _SECTIONS}
 
 
 def _with_threshold(run: RunRecord, threshold: float | None) -> RunRecord:
@@ -191,10 +196,12 @@ def _commands(run: RunRecord) -> list[str]:
 
 
 def _config(run: RunRecord) -> list[str]:
-    if not run.config:
+    known = run.config or run.training.get("hyperparams")
+    if not known:
         return ["Missing: there is no `config.yml` from RL Zoo.", ""]
-    written = yaml.safe_dump(dict(run.config), sort_keys=True, allow_unicode=True).rstrip().split("\n")
-    return ["```yaml", *written, "```", ""]
+    source = [] if run.config else [f"There is no `config.yml` from RL Zoo. The model's parameters, from `{RUN_FILE}`:"]
+    written = yaml.safe_dump(dict(known), sort_keys=True, allow_unicode=True).rstrip().split("\n")
+    return [*source, "```yaml", *written, "```", ""]
 
 
 def _sources(run: RunRecord) -> list[str]:

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_ext.callbacks.tracking.dashboard import Dashboard, dashboard
 from sb3_ext.callbacks.tracking.options import TrackingOptions
-from sb3_ext.callbacks.tracking.writer import TIMESTEPS
+from sb3_ext.callbacks.tracking.tracker import TIMESTEPS
 from sb3_ext.common.options import read_switch
 from sb3_ext.runs.run_zip import download_run, unpack_run, zip_run
 

@@ -4,32 +4,25 @@ import csv
 import json
 import math
 import shlex
-import subprocess
 import sys
 import time
 import warnings
 
-import imageio
 import numpy as np
 import pytest
 import wandb
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
-from stable_baselines3.common.vec_env import VecNormalize
+from tracked_training import ROLLOUT, Busy, make_model
 from wandb_offline import offline, read_runs
 
 from sb3_ext import PPOExt
-from sb3_ext.callbacks.alerts.callback import Alerts
 from sb3_ext.callbacks.tracking.callback import Tracking
-from sb3_ext.runs.agents.statistics import save_statistics
 from sb3_ext.runs.run import Run
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
 TIMESTEPS = "time/total_timesteps"
-ROLLOUT = 128
-NOT_FOR_TEXT = ("stdout", "log", "json", "csv")
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +30,6 @@ def folder(tmp_path_factory):
     """Where W&B puts its files, and no network is asked."""
     with offline(tmp_path_factory.mktemp("wandb")) as root:
         yield root
-
-
-def make_model(algorithm=PPO, **kwargs):
-    env = VecNormalize(make_vec_env("CartPole-v1", 2, seed=0), norm_reward=False)
-    return algorithm("MlpPolicy", env, n_steps=ROLLOUT // 2, batch_size=64, n_epochs=1, seed=0, device="cpu", **kwargs)
 
 
 def runs_of(folder, notes):
@@ -52,36 +40,6 @@ def runs_of(folder, notes):
             break
         time.sleep(0.1)
     return runs
-
-
-def write_video(path):
-    path.parent.mkdir(exist_ok=True)
-    imageio.mimwrite(path, np.zeros((4, 32, 32, 3), np.uint8), fps=4)
-
-
-class Busy(BaseCallback):
-    """What other callbacks do in a training: evaluate older weights, save models, record videos, see something odd."""
-
-    def __init__(self, run_folder, tracking):
-        super().__init__()
-        self._folder, self._tracking = run_folder, tracking
-
-    def _on_step(self):
-        return True
-
-    def _on_rollout_end(self):
-        self.logger.record("env/obs_hist", np.array([0.0, 1.0, 1.0, np.nan]), exclude=NOT_FOR_TEXT)
-        self.logger.record("rollout/broken", float("nan"))
-        if self.num_timesteps == 3 * ROLLOUT:
-            self.logger.record("eval/step", ROLLOUT)
-            self.logger.record("eval/mean_reward", 42.0)
-            self.logger.dump(self.num_timesteps)
-            self.model.save(self._folder / "best_model")
-            save_statistics(self.model, self._folder / "best_model")
-            write_video(self._folder / "videos" / "agent-step-256.mp4")
-            (self._folder / "videos" / "half-step-256.mp4").write_bytes(b"\0\0\0\x08ftyp\0\0\0\0mdat")
-            for _ in range(3):
-                self._tracking.alert("dead_relus", "Dead ReLUs", "Lower the learning rate.")
 
 
 @pytest.fixture(scope="module")
@@ -221,68 +179,6 @@ def test_a_folder_that_only_the_logger_writes_to_is_not_uploaded(folder, tmp_pat
     assert not run.artifacts and [path.name for path in tmp_path.iterdir()] == ["progress.csv"]
 
 
-class Fail(BaseCallback):
-    def __init__(self, error):
-        super().__init__()
-        self._error = error
-
-    def _on_step(self):
-        return True
-
-    def _on_rollout_end(self):
-        if self.num_timesteps > ROLLOUT:
-            raise self._error
-
-
-@pytest.mark.parametrize(
-    ("error", "exit_code", "end"),
-    [(ValueError("broken"), 1, "ValueError: broken"), (KeyboardInterrupt(), 255, "interrupted")],
-)
-def test_a_run_is_finished_after_errors_and_ctrl_c(folder, error, exit_code, end):
-    notes = type(error).__name__
-    with pytest.raises(type(error)), Tracking(notes=notes) as tracking:
-        make_model().learn(4 * ROLLOUT, callback=[tracking, Fail(error)])
-    tracking.close()
-    (run,) = runs_of(folder, notes)
-    assert (run.exit_code, run.summary["end"], run.project) == (exit_code, end, "sb3")
-    assert [step for step, _ in run.curve("rollout/ep_len_mean")] == [ROLLOUT]
-    assert wandb.run is None
-
-
-def test_ctrl_c_that_somebody_caught_and_a_run_that_nobody_closed_are_told_apart(folder):
-    caught, forgotten, other = (Tracking(notes=notes) for notes in ("caught", "forgotten", "other"))
-    with pytest.raises(KeyboardInterrupt):
-        make_model().learn(4 * ROLLOUT, callback=[caught, Fail(KeyboardInterrupt())])
-    caught.close()  # as RL Zoo's finally block
-    with pytest.raises(ValueError):
-        make_model().learn(4 * ROLLOUT, callback=[forgotten, Fail(ValueError())])
-    make_model().learn(2 * ROLLOUT, callback=other)
-    ends = {
-        notes: (run.exit_code, len(run.rows_with("time/fps")))
-        for notes in ("caught", "forgotten", "other")
-        for run in runs_of(folder, notes)
-    }
-    assert ends == {"caught": (255, 1), "forgotten": (1, 1), "other": (0, 2)}
-
-
-def test_a_run_that_stays_open_for_the_final_model_goes_on_in_the_next_training(folder, tmp_path):
-    tracking = Tracking(str(tmp_path), notes="open", finish=False)
-    model = make_model()
-    long = {"metric": "rollout/ep_len_mean", "above": 1, "window": 1, "advice": "Stop it.", "severity": "hint"}
-    alerts = Alerts(add={"long": long}, verbose=0)
-    with pytest.warns(UserWarning, match="tracked already"):
-        model.learn(ROLLOUT, callback=[alerts, tracking, Tracking(notes="second")])
-    model.learn(ROLLOUT, callback=[alerts, tracking], reset_num_timesteps=False)
-    model.save(tmp_path / "last_model")
-    tracking.close()
-    (run,) = runs_of(folder, "open")
-    assert "second" not in [other.notes for other in read_runs(folder)]
-    assert [step for step, _ in run.curve("time/fps")] == [ROLLOUT, 2 * ROLLOUT]
-    assert [step for step, _ in run.curve("time/last_model")] == [2 * ROLLOUT]
-    assert [level for _, text, level in run.alerts if "Stop it." in text] == ["INFO"]
-    assert run.exit_code == 0
-
-
 def test_the_dashboard_needs_no_environment_that_is_still_open(folder, tmp_path):
     env = make_vec_env("CartPole-v1", 2, vec_env_cls=MulticoreVecEnv, vec_env_kwargs={"n_workers": 1})
     model = PPO("MlpPolicy", env, n_steps=ROLLOUT // 2, batch_size=64, n_epochs=1, device="cpu")
@@ -317,18 +213,3 @@ def test_an_open_run_that_reads_tensorboard_gets_what_is_missing_and_nothing_twi
     assert run.step_metrics["*"] == "global_step"
     assert run.tags == ["more"]
     assert run.config["env_id"] == "CartPole-v1"
-
-
-def test_a_program_that_dies_leaves_a_finished_run(folder):
-    program = """
-from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import ConvertCallback
-from sb3_ext.callbacks.tracking.callback import Tracking
-PPO("MlpPolicy", "CartPole-v1", n_steps=64, device="cpu").learn(
-    128, callback=[Tracking(notes="dies"), ConvertCallback(lambda local, _: local["self"].num_timesteps < 70 or 1 / 0)]
-)
-"""
-    died = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert died.returncode == 1 and "ZeroDivisionError" in died.stderr
-    (run,) = runs_of(folder, "dies")
-    assert (run.exit_code, run.summary["end"]) == (1, "ZeroDivisionError: division by zero")
