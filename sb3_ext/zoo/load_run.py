@@ -60,9 +60,9 @@ def load_run(run: RunRecord, model: Mapping[str, Any], seed: int = 0, render_mod
     """:param model: which one, as keywords of RL Zoo's ``get_model_path``"""
     _autoload.install()
     zoo: Any = importlib.import_module("rl_zoo3.enjoy")  # also registers the environments
-    for package in run.args.get("gym_packages") or ():
-        importlib.import_module(package)
-    with placed(run) as at:
+    with _env_of(run), placed(run) as at:
+        for package in run.args.get("gym_packages") or ():
+            importlib.import_module(package)
         env_name = zoo.EnvironmentName(at["env"])
         _, path, log_path = zoo.get_model_path(int(at["exp_id"]), at["folder"], at["algo"], env_name, **model)
         zoo.set_random_seed(seed)
@@ -80,3 +80,13 @@ def load_run(run: RunRecord, model: Mapping[str, Any], seed: int = 0, render_mod
         agent = zoo.ALGOS[at["algo"]].load(path, device="cpu", custom_objects=_NOT_FOR_PLAYING)
     is_shown_sampled = zoo.ExperimentManager.is_atari(at["env"]) or zoo.ExperimentManager.is_minigrid(at["env"])
     return LoadedRun(agent, env, not is_shown_sampled)
+
+
+@contextmanager
+def _env_of(run: RunRecord) -> Iterator[None]:
+    import gymnasium as gym
+
+    try:
+        yield
+    except (gym.error.UnregisteredEnv, gym.error.DependencyNotInstalled, ModuleNotFoundError) as error:
+        raise UsageError(f"{run.env_id} is not installed here: {error}") from error

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 import torch as th
-from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -23,10 +23,11 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 
 from sb3_ext.common.returns import gae, reward_to_go
 from sb3_ext.runs.files import atomic_write
+from sb3_ext.runs.play.labels import action_labels
 from sb3_ext.runs.play.policy_probe import ActionDetails, PolicyProbe
 from sb3_ext.wrappers.base import wrappers_of
 
-__all__ = ["EpisodeTable", "play_episode"]
+__all__ = ["Episode", "EpisodeTable", "Step", "frozen", "play_episode"]
 
 #: Of observations with more numbers than this, the table has mean, std, min and max
 _MAX_COMPONENTS = 16
@@ -39,7 +40,7 @@ class EpisodeTable:
 
     - ``step``, starting at 0
     - ``obs…``: the observation before normalisation; up to 16 numbers, otherwise mean, std, min and max
-    - ``action…``: as the environment got it; ``action_label``, if the environment names its actions
+    - ``action…``: as the environment got it; ``action_label``, if the actions have names
     - ``prob_…``, or ``mean_…`` and ``std_…``, or ``q_…``: output of the policy
     - ``log_prob``, ``entropy``
     - ``reward``: the environment's own; ``seen_reward``: what the algorithm learns from (shaped, clipped, normalised)
@@ -97,52 +98,69 @@ def play_episode(
     :param max_steps: longer episodes are cut off
     """
     vec_env = env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
-    with _frozen(vec_env), th.random.fork_rng(devices=[], enabled=seed is not None):
+    with frozen(vec_env), th.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             vec_env.seed(seed)
             th.manual_seed(seed)
-        episode = _Episode(model, vec_env, deterministic)
-        for _ in range(max_steps):
-            if episode.step():
-                break
-        return episode.table()
+        episode = Episode(model, vec_env, deterministic)
+        steps = list(itertools.islice(episode, max_steps))
+        gamma, gae_lambda = (float(getattr(model, name, 1.0)) for name in ("gamma", "gae_lambda"))
+        return _make_table(steps, gamma, gae_lambda, episode.value)
 
 
-class _Episode:
+class Step(NamedTuple):
+    """A row of the table, without what is known only at the end of the episode."""
+
+    row: dict[str, Any]
+    #: Value of the state after the step; NaN stands for the next row's value
+    next_value: float
+    is_last: bool
+
+
+class Episode:
+    """
+    Iterating over it plays an episode, one step at a time. The statistics of a normalised environment must be
+    :func:`frozen`.
+    """
+
     def __init__(self, model: BaseAlgorithm, vec_env: VecEnv, deterministic: bool) -> None:
-        self._model = model
         self._vec_env = vec_env
         self._probe = PolicyProbe(model, vec_env.num_envs, deterministic)
         self._vec_normalize = unwrap_vec_normalize(vec_env)
         is_maskable = isinstance(model.policy, MaskableActorCriticPolicy)
         self._has_masks = is_maskable and is_masking_supported(vec_env)
-        self._labels = _action_labels(vec_env)
+        self._labels = action_labels(vec_env)
         self._monitored = vec_env.env_is_wrapped(Monitor, indices=0)[0]
         self._observations = vec_env.reset()
         self._raw_rewards = _RawRewards(vec_env)
-        self._rows: list[dict[str, Any]] = []
-        #: Values of the states after the steps; NaN stands for the next row's value
-        self._next_values: list[float] = []
 
-    def step(self) -> bool:
-        """:return: whether it was the last step"""
+    def __iter__(self) -> Iterator[Step]:
+        for number in itertools.count():
+            yield (step := self._step(number))
+            if step.is_last:
+                return
+
+    @property
+    def value(self) -> float:
+        """The critic's estimate for the state after the last step, unless that was the end."""
+        return self._probe.value(self._observations)
+
+    def _step(self, number: int) -> Step:
         masks = get_action_masks(self._vec_env) if self._has_masks else None
         details = self._probe.act(self._observations, masks)
-        row = {"step": len(self._rows), **self._observation_columns(), **self._action_columns(details)}
+        row = {"step": number, **self._observation_columns(), **self._action_columns(details)}
         self._observations, rewards, dones, infos = self._vec_env.step(details.actions)
         done, info = bool(dones[0]), infos[0]
         truncated = done and bool(info.get("TimeLimit.truncated", False))
         row["reward"] = self._raw_rewards.of_step(float(rewards[0]))
         row["seen_reward"] = float(rewards[0])
         row["value"] = details.value
-        self._rows.append({**row, "terminated": done and not truncated, "truncated": truncated})
+        row |= {"terminated": done and not truncated, "truncated": truncated}
+        next_value = 0.0 if done else math.nan
         if truncated:
-            final = _with_first(self._observations, info["terminal_observation"])
-            self._next_values.append(self._probe.value(final))
-        else:
-            self._next_values.append(0.0 if done else math.nan)
+            next_value = self._probe.value(_with_first(self._observations, info["terminal_observation"]))
         self._probe.start_episodes(dones)
-        return done and ("episode" in info or not self._monitored)
+        return Step(row, next_value, is_last=done and ("episode" in info or not self._monitored))
 
     def _observation_columns(self) -> dict[str, Any]:
         observations = self._observations
@@ -162,18 +180,16 @@ class _Episode:
             columns["action_label"] = self._labels[int(action)]
         return {**columns, **details.outputs, "log_prob": details.log_prob, "entropy": details.entropy}
 
-    def table(self) -> EpisodeTable:
-        columns = {name: np.array([row[name] for row in self._rows]) for name in self._rows[0]}
-        values, ends = columns["value"], columns["terminated"] | columns["truncated"]
-        next_values = np.where(ends, self._next_values, np.append(values[1:], math.nan))
-        if not ends[-1]:
-            next_values[-1] = self._probe.value(self._observations)
-        gamma, gae_lambda = (float(getattr(self._model, name, 1.0)) for name in ("gamma", "gae_lambda"))
-        advantages = gae(columns["seen_reward"], values, next_values, ends, gamma, gae_lambda)
-        no_ends = np.zeros(len(values))  # a lost life ends nothing for the score
-        returns = reward_to_go(columns["reward"], no_ends, gamma)
-        last = {name: columns.pop(name) for name in ("terminated", "truncated")}
-        return EpisodeTable({**columns, "return": returns, "advantage": advantages, **last})
+
+def _make_table(steps: list[Step], gamma: float, gae_lambda: float, last_value: float) -> EpisodeTable:
+    columns = {name: np.array([step.row[name] for step in steps]) for name in steps[0].row}
+    values, ends = columns["value"], columns["terminated"] | columns["truncated"]
+    next_values = np.where(ends, [step.next_value for step in steps], np.append(values[1:], last_value))
+    advantages = gae(columns["seen_reward"], values, next_values, ends, gamma, gae_lambda)
+    no_ends = np.zeros(len(values))  # a lost life ends nothing for the score
+    returns = reward_to_go(columns["reward"], no_ends, gamma)
+    last = {name: columns.pop(name) for name in ("terminated", "truncated")}
+    return EpisodeTable({**columns, "return": returns, "advantage": advantages, **last})
 
 
 class _RawRewards:
@@ -202,7 +218,7 @@ class _RawRewards:
 
 
 @contextmanager
-def _frozen(vec_env: VecEnv) -> Iterator[None]:
+def frozen(vec_env: VecEnv) -> Iterator[None]:
     """Playing must not change the normalisation statistics."""
     vec_normalize = unwrap_vec_normalize(vec_env)
     if vec_normalize is None:
@@ -213,15 +229,6 @@ def _frozen(vec_env: VecEnv) -> Iterator[None]:
         yield
     finally:
         vec_normalize.training = training
-
-
-def _action_labels(vec_env: VecEnv) -> list[str]:
-    space = vec_env.action_space
-    if not isinstance(space, spaces.Discrete) or not vec_env.has_attr("get_action_meanings"):
-        return []
-    labels = list(vec_env.env_method("get_action_meanings", indices=0)[0])
-    # A wrapper may change the actions and not their names
-    return labels if len(labels) == space.n else []
 
 
 def _with_first(observations: VecEnvObs, observation: Any) -> VecEnvObs:
