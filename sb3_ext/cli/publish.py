@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sb3_ext.cli.run_argument import add_run
-from sb3_ext.cli.show import shown_size
 from sb3_ext.cli.whole_number import whole_number
 from sb3_ext.common.clean_text import printable, say
 from sb3_ext.common.usage_error import UsageError
+from sb3_ext.runs.describe import shown_size
 
 if TYPE_CHECKING:
     from sb3_ext.runs.record import RunRecord

@@ -12,11 +12,11 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_nor
 
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.inspect.maps import state_map
-from sb3_ext.inspect.names import action_names, observation_names
 from sb3_ext.inspect.pictures import heat_map, image_part, observation_picture, picture
 from sb3_ext.inspect.saliency import saliency
 from sb3_ext.runs.agents.choose import choose_model
-from sb3_ext.runs.play.episode_table import EpisodePlayer, EpisodeTable, frozen
+from sb3_ext.runs.play.episode_table import Episode, EpisodeTable, Step, frozen
+from sb3_ext.runs.play.labels import action_labels, observation_labels
 from sb3_ext.runs.record import RunRecord
 from sb3_ext.zoo.load_run import LoadedRun, check_is_zoo_run, load_as_trained
 
@@ -83,21 +83,20 @@ def episode_messages(
     with frozen(env), th.random.fork_rng(devices=[]):
         env.seed(wanted.seed)
         th.manual_seed(wanted.seed)
-        player = EpisodePlayer(model, env, wanted.deterministic)
+        episode = Episode(model, env, wanted.deterministic)
+        playing = iter(episode)
+        steps: list[Step] = []
         yield {"start": _facts(loaded, wanted, named), "no_pictures": camera.problem(), "map": state_map(model, env)}
         pictures: list[str | None] = []
         seen: list[dict[str, str]] = []
-        is_over = False
-        for _ in range(wanted.max_steps):
+        while len(steps) < wanted.max_steps and not (steps and steps[-1].is_last):
             pictures.append(camera.picture())
-            seen.append(eyes.look(player.observations))
-            is_over = player.step()
-            if len(pictures) == _CHUNK or is_over:
+            seen.append(eyes.look(episode.observations))
+            steps.append(next(playing))
+            if len(pictures) == _CHUNK:
                 yield {"steps": len(pictures), "pictures": pictures, "seen": seen}
                 pictures, seen = [], []
-            if is_over:
-                break
-        table = player.table()
+        table, is_over = episode.table(steps), steps[-1].is_last
     if pictures:
         yield {"steps": len(pictures), "pictures": pictures, "seen": seen}
     last = camera.last() if is_over else None
@@ -105,12 +104,11 @@ def episode_messages(
 
 
 def _facts(loaded: LoadedRun, wanted: Wanted, named: Mapping[str, Any]) -> dict[str, Any]:
-    env_id = str(named.get("env"))
     return {
         **named,
         **{"steps": loaded.model.num_timesteps, "seed": wanted.seed, "deterministic": wanted.deterministic},
-        "actions": action_names(loaded.env, env_id),
-        "observations": observation_names(loaded.env, env_id),
+        "actions": action_labels(loaded.env),
+        "observations": {f"obs_{i}": name for i, name in enumerate(observation_labels(loaded.env))},
     }
 
 

@@ -18,8 +18,8 @@ import sb3_ext.envs  # noqa: F401  registers Bandit-v0
 from sb3_ext.common.names import check_choice
 from sb3_ext.common.options import Integer, Number, Options, read_options
 from sb3_ext.inspect.maps import policy_and_values, state_map
-from sb3_ext.inspect.names import action_names
 from sb3_ext.ppo_ext import PPOExt
+from sb3_ext.runs.play.labels import action_labels
 
 __all__ = ["TASKS", "Knobs", "Playground"]
 
@@ -149,7 +149,7 @@ class _Watch(BaseCallback):
         env = self.training_env
         self._session.state = {
             **{"task": self._session.task, "steps": self.num_timesteps, "curve": curve},
-            **{"knobs": self._session.knobs.model_dump(), "actions": action_names(env, self._env_id)},
+            **{"knobs": self._session.knobs.model_dump(), "actions": action_labels(env)},
             "map": _cartpole_map(model) if self._env_id == "CartPole-v1" else state_map(model, env),
             "policy": _single_state(model, env.observation_space) if self._env_id == "Bandit-v0" else None,
         }

@@ -66,9 +66,9 @@ def import_rl_zoo() -> Any:
 def load_run(run: RunRecord, model: Mapping[str, Any], seed: int = 0, render_mode: str | None = None) -> LoadedRun:
     """:param model: which one, as keywords of RL Zoo's ``get_model_path``"""
     zoo = import_rl_zoo()
-    for package in run.args.get("gym_packages") or ():
-        importlib.import_module(package)
-    with placed(run) as at:
+    with _env_of(run), placed(run) as at:
+        for package in run.args.get("gym_packages") or ():
+            importlib.import_module(package)
         env_name = zoo.EnvironmentName(at["env"])
         _, path, log_path = zoo.get_model_path(int(at["exp_id"]), at["folder"], at["algo"], env_name, **model)
         zoo.set_random_seed(seed)
@@ -103,3 +103,13 @@ def load_as_trained(run: RunRecord, chosen: ChosenModel, seed: int = 0, render_m
     link_to_training(env, getattr(model, "gamma", None))
     enter_stage(env, model)
     return loaded._replace(env=env)
+
+
+@contextmanager
+def _env_of(run: RunRecord) -> Iterator[None]:
+    import gymnasium as gym
+
+    try:
+        yield
+    except (gym.error.UnregisteredEnv, gym.error.DependencyNotInstalled, ModuleNotFoundError) as error:
+        raise UsageError(f"{run.env_id} is not installed here: {error}") from error

@@ -89,8 +89,8 @@ def upload(folder: Path, repo: str, *, private: bool, kind: str = "model") -> st
     """Upload the folder as one commit, and return its address."""
 
     def send(api: HfApi) -> str:
-        sdk = {"space_sdk": "static"} if kind == "space" else {}
-        api.create_repo(repo, repo_type=kind, private=private, exist_ok=True, **sdk)
+        sdk = "static" if kind == "space" else None
+        api.create_repo(repo, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
         api.upload_folder(repo_id=repo, repo_type=kind, folder_path=folder, commit_message="Publish with sb3-ext")
         return f"{api.endpoint}/{'spaces/' if kind == 'space' else ''}{repo}"
 

@@ -18,7 +18,7 @@ from sb3_ext.runs.agents.export_inputs import describe_space, observation_inputs
 from sb3_ext.runs.agents.export_policy import PolicyModule, make_policy_module
 from sb3_ext.runs.facts import algorithm_name
 from sb3_ext.runs.files import atomic_write
-from sb3_ext.runs.play.episode_table import action_labels
+from sb3_ext.runs.play.labels import action_labels
 
 __all__ = ["ExportedPolicy", "export_policy"]
 

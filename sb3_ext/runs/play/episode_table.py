@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 import torch as th
-from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -23,11 +23,12 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 
 from sb3_ext.common.returns import gae, reward_to_go
 from sb3_ext.runs.files import atomic_write
+from sb3_ext.runs.play.labels import action_labels
 from sb3_ext.runs.play.policy_probe import ActionDetails, PolicyProbe
 from sb3_ext.wrappers.base import wrappers_of
 from sb3_ext.wrappers.shaping.terms import RewardTerms
 
-__all__ = ["EpisodePlayer", "EpisodeTable", "action_labels", "frozen", "play_episode"]
+__all__ = ["Episode", "EpisodeTable", "Step", "frozen", "play_episode"]
 
 #: Of observations with more numbers than this, the table has mean, std, min and max
 _MAX_COMPONENTS = 16
@@ -40,7 +41,7 @@ class EpisodeTable:
 
     - ``step``, starting at 0
     - ``obs…``: the observation before normalisation; up to 16 numbers, otherwise mean, std, min and max
-    - ``action…``: as the environment got it; ``action_label``, if the environment names its actions
+    - ``action…``: as the environment got it; ``action_label``, if the actions have names
     - ``prob_…``, or ``mean_…`` and ``std_…``, or ``q_…``: output of the policy
     - ``log_prob``, ``entropy``
     - ``reward``: the environment's own; ``seen_reward``: what the algorithm learns from (shaped, clipped, normalised);
@@ -105,15 +106,24 @@ def play_episode(
         if seed is not None:
             vec_env.seed(seed)
             th.manual_seed(seed)
-        episode = EpisodePlayer(model, vec_env, deterministic)
-        for _ in range(max_steps):
-            if episode.step():
-                break
-        return episode.table()
+        episode = Episode(model, vec_env, deterministic)
+        return episode.table(list(itertools.islice(episode, max_steps)))
 
 
-class EpisodePlayer:
-    """Plays an episode step by step; see :func:`play_episode`."""
+class Step(NamedTuple):
+    """A row of the table, without what is known only at the end of the episode."""
+
+    row: dict[str, Any]
+    #: Value of the state after the step; NaN stands for the next row's value
+    next_value: float
+    is_last: bool
+
+
+class Episode:
+    """
+    Iterating over it plays an episode, one step at a time. The statistics of a normalised environment must be
+    :func:`frozen`.
+    """
 
     def __init__(self, model: BaseAlgorithm, vec_env: VecEnv, deterministic: bool) -> None:
         self._model = model
@@ -128,15 +138,23 @@ class EpisodePlayer:
         self.observations = vec_env.reset()
         self._raw_rewards = _RawRewards(vec_env)
         self._terms = _RewardTerms(vec_env)
-        self._rows: list[dict[str, Any]] = []
-        #: Values of the states after the steps; NaN stands for the next row's value
-        self._next_values: list[float] = []
 
-    def step(self) -> bool:
-        """:return: whether it was the last step"""
+    def __iter__(self) -> Iterator[Step]:
+        for number in itertools.count():
+            yield (step := self._step(number))
+            if step.is_last:
+                return
+
+    def table(self, steps: list[Step]) -> EpisodeTable:
+        """:param steps: all steps of the episode so far"""
+        gamma, gae_lambda = (float(getattr(self._model, name, 1.0)) for name in ("gamma", "gae_lambda"))
+        last_value = math.nan if steps[-1].is_last else self._probe.value(self.observations)
+        return _make_table(steps, gamma, gae_lambda, last_value)
+
+    def _step(self, number: int) -> Step:
         masks = get_action_masks(self._vec_env) if self._has_masks else None
         details = self._probe.act(self.observations, masks)
-        row = {"step": len(self._rows), **self._observation_columns(), **self._action_columns(details)}
+        row = {"step": number, **self._observation_columns(), **self._action_columns(details)}
         self.observations, rewards, dones, infos = self._vec_env.step(details.actions)
         done, info = bool(dones[0]), infos[0]
         truncated = done and bool(info.get("TimeLimit.truncated", False))
@@ -144,14 +162,12 @@ class EpisodePlayer:
         row["seen_reward"] = float(rewards[0])
         row |= self._terms.of_step()
         row["value"] = details.value
-        self._rows.append({**row, "terminated": done and not truncated, "truncated": truncated})
+        row |= {"terminated": done and not truncated, "truncated": truncated}
+        next_value = 0.0 if done else math.nan
         if truncated:
-            final = _with_first(self.observations, info["terminal_observation"])
-            self._next_values.append(self._probe.value(final))
-        else:
-            self._next_values.append(0.0 if done else math.nan)
+            next_value = self._probe.value(_with_first(self.observations, info["terminal_observation"]))
         self._probe.start_episodes(dones)
-        return done and ("episode" in info or not self._monitored)
+        return Step(row, next_value, is_last=done and ("episode" in info or not self._monitored))
 
     def _observation_columns(self) -> dict[str, Any]:
         observations = self.observations
@@ -171,23 +187,21 @@ class EpisodePlayer:
             columns["action_label"] = self._labels[int(action)]
         return {**columns, **details.outputs, "log_prob": details.log_prob, "entropy": details.entropy}
 
-    def table(self) -> EpisodeTable:
-        columns = {name: np.array([row[name] for row in self._rows]) for name in self._rows[0]}
-        values, ends = columns["value"], columns["terminated"] | columns["truncated"]
-        next_values = np.where(ends, self._next_values, np.append(values[1:], math.nan))
-        if not ends[-1]:
-            next_values[-1] = self._probe.value(self.observations)
-        gamma, gae_lambda = (float(getattr(self._model, name, 1.0)) for name in ("gamma", "gae_lambda"))
-        seen = columns["seen_reward"]
-        of_lambda = {
-            "advantage": gae(seen, values, next_values, ends, gamma, gae_lambda),
-            "baseline_advantage": gae(seen, values, next_values, ends, gamma, 1.0),
-            "td_error": gae(seen, values, next_values, ends, gamma, 0.0),
-        }
-        no_ends = np.zeros(len(values))  # a lost life ends nothing for the score
-        returns = reward_to_go(columns["reward"], no_ends, gamma)
-        last = {name: columns.pop(name) for name in ("terminated", "truncated")}
-        return EpisodeTable({**columns, "return": returns, **of_lambda, **last})
+
+def _make_table(steps: list[Step], gamma: float, gae_lambda: float, last_value: float) -> EpisodeTable:
+    columns = {name: np.array([step.row[name] for step in steps]) for name in steps[0].row}
+    values, ends = columns["value"], columns["terminated"] | columns["truncated"]
+    next_values = np.where(ends, [step.next_value for step in steps], np.append(values[1:], last_value))
+    seen = columns["seen_reward"]
+    of_lambda = {
+        "advantage": gae(seen, values, next_values, ends, gamma, gae_lambda),
+        "baseline_advantage": gae(seen, values, next_values, ends, gamma, 1.0),
+        "td_error": gae(seen, values, next_values, ends, gamma, 0.0),
+    }
+    no_ends = np.zeros(len(values))  # a lost life ends nothing for the score
+    returns = reward_to_go(columns["reward"], no_ends, gamma)
+    last = {name: columns.pop(name) for name in ("terminated", "truncated")}
+    return EpisodeTable({**columns, "return": returns, **of_lambda, **last})
 
 
 class _RawRewards:
@@ -250,15 +264,6 @@ def frozen(vec_env: VecEnv) -> Iterator[None]:
         yield
     finally:
         vec_normalize.training = training
-
-
-def action_labels(vec_env: VecEnv) -> list[str]:
-    space = vec_env.action_space
-    if not isinstance(space, spaces.Discrete) or not vec_env.has_attr("get_action_meanings"):
-        return []
-    labels = list(vec_env.env_method("get_action_meanings", indices=0)[0])
-    # A wrapper may change the actions and not their names
-    return labels if len(labels) == space.n else []
 
 
 def _with_first(observations: VecEnvObs, observation: Any) -> VecEnvObs:

@@ -7,8 +7,8 @@ from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_ext.runs.files import atomic_write
+from sb3_ext.runs.play.frames import CantRender, filmed
 from sb3_ext.runs.play.scoring import Scores, play
-from sb3_ext.runs.play.video import CantRender, Frames
 
 __all__ = ["Evaluated", "evaluate_and_record"]
 
@@ -44,9 +44,8 @@ def evaluate_and_record(agent: PolicyPredictor, env: VecEnv, video: Path | None 
     if video is None:
         return Evaluated(play(agent, env, **settings))
     try:
-        with atomic_write(video) as unfinished, Frames.of(env, unfinished) as frames:
+        with atomic_write(video) as unfinished, filmed(env, unfinished):
             scores = play(agent, env, **settings)
-            frames.close_video()
         return Evaluated(scores, video)
     except CantRender as error:
         return Evaluated(play(agent, env, **settings), no_video=str(error))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from collections.abc import Generator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, SupportsFloat
+from typing import NamedTuple
 
-import gymnasium as gym
-import imageio_ffmpeg
-import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
@@ -21,17 +18,14 @@ from sb3_ext.runs.agents.checkpoint import Checkpoint
 from sb3_ext.runs.agents.load import enter_stage, load_agent
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.episode_table import EpisodeTable, play_episode
+from sb3_ext.runs.play.frames import CantRender, filmed
 from sb3_ext.wrappers.base import wrappers_of
 from sb3_ext.wrappers.training_link import link_to_training
 
-__all__ = ["CantRender", "Frames", "Recorded", "Recording", "record"]
+__all__ = ["Recorded", "Recording", "record"]
 
 #: A training may replace model and statistics while they are loaded
 _ATTEMPTS = 6
-
-
-class CantRender(Exception):
-    """Why there can't be a video."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,6 @@ def _is_superseded(job: Recording) -> bool:
 
 def _play(job: Recording, video: Path | None) -> EpisodeTable:
     env = _make_env(job, None if video is None else "rgb_array")
-    frames = None
     try:
         # The table shows rewards as the algorithm saw them
         model, played_env = load_agent(job.checkpoint.model, env, job.algorithm, norm_reward=True, attempts=_ATTEMPTS)
@@ -109,12 +102,11 @@ def _play(job: Recording, video: Path | None) -> EpisodeTable:
             raise ValueError("Another model has the name now.")
         link_to_training(env, getattr(model, "gamma", None))
         enter_stage(env, model)
-        if video is not None:
-            frames = Frames.of(env, video)
-        return play_episode(model, played_env, deterministic=job.deterministic, seed=job.seed, max_steps=job.max_steps)
+        with nullcontext() if video is None else filmed(env, video):
+            return play_episode(
+                model, played_env, deterministic=job.deterministic, seed=job.seed, max_steps=job.max_steps
+            )
     finally:
-        if frames is not None:
-            frames.close_video()
         env.close()
 
 
@@ -134,81 +126,3 @@ def _make_env(job: Recording, render_mode: str | None) -> VecEnv:
         return env
     has_monitor = any(isinstance(layer, Monitor) for layer in wrappers_of(env))
     return DummyVecEnv([lambda: env if has_monitor else Monitor(env)])
-
-
-class Frames(gym.Wrapper):
-    """
-    Adds a picture of each step to a video. Inside the VecEnv, the last picture is taken before the reset. Pictures go
-    to ffmpeg at once, so that long episodes take no memory.
-    """
-
-    def __init__(self, env: gym.Env, path: Path) -> None:
-        super().__init__(env)
-        self._path = path
-        self._vec_env: Any = None
-        self._video: Generator[None, Any, None] | None = None
-        self._shape: tuple[int, ...] = ()
-        self._is_new = True
-
-    @classmethod
-    def of(cls, env: VecEnv, path: Path) -> Frames:
-        """Wrap the first environment of ``env``."""
-        base = env.unwrapped
-        if not isinstance(base, DummyVecEnv):
-            raise CantRender(f"it is in a {type(base).__name__}; expected a DummyVecEnv.")
-        first = base.envs[0]
-        if first.render_mode != "rgb_array":
-            raise CantRender(f"its render mode is {first.render_mode!r}; expected 'rgb_array'.")
-        base.envs[0] = frames = cls(first, path)
-        frames._vec_env = base
-        return frames
-
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        # Taken at the first step: the reset after the last episode has no picture
-        self._is_new = True
-        return self.env.reset(**kwargs)
-
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        if self._is_new:
-            self._take_picture()
-        self._is_new = False
-        result = self.env.step(action)
-        self._take_picture()
-        return result
-
-    def _take_picture(self) -> None:
-        try:
-            picture = self.env.render()
-        # As above: the environment's own code
-        except Exception as error:
-            raise CantRender(f"{type(error).__name__}: {error}") from error
-        if not isinstance(picture, np.ndarray) or picture.ndim != 3 or picture.shape[2] != 3:
-            given = getattr(picture, "shape", type(picture).__name__)
-            raise CantRender(f"render() returned {given}; expected a picture of height x width x 3.")
-        if self._video is None:
-            self._shape = picture.shape
-            self._video = imageio_ffmpeg.write_frames(
-                str(self._path),
-                (picture.shape[1], picture.shape[0]),
-                fps=self.env.metadata.get("render_fps") or 30,
-                macro_block_size=2,  # players need it; the default of 16 resizes most pictures
-                ffmpeg_log_level="error",
-                output_params=["-threads", "1", "-movflags", "+faststart"],
-            )
-            self._video.send(None)
-        if picture.shape != self._shape:
-            raise CantRender(f"render() returned pictures of {self._shape} and {picture.shape}.")
-        try:
-            self._video.send(np.ascontiguousarray(picture, dtype=np.uint8))
-        except OSError as error:
-            raise CantRender(f"ffmpeg: {error}") from error
-
-    def close_video(self) -> None:
-        if self._video is not None:
-            self._video.close()
-
-    def __exit__(self, *error: Any) -> Literal[False]:
-        """Unlike Gymnasium's, leaves the environment open, and takes itself out of it."""
-        self.close_video()
-        self._vec_env.envs[0] = self.env
-        return False
