@@ -103,7 +103,7 @@ class Tracking(RunCallback):
         # Not run.folder: a logger may write anywhere, and all that is there would be uploaded
         folder = self._folder or self.run.given_folder or self.run.stock.best_model_folder
         continued = tracked_id(folder, self._tracker.key) if folder is not None and facts.resumes else None
-        address = self._tracker.open(facts, self.logger.output_formats, continued)
+        address = self._tracker.start(facts, self.logger.output_formats, continued)
         self._writer, Tracking._open = TrackerWriter(self._tracker), self
         self._files = None
         if folder is not None and folder.is_dir():

@@ -57,7 +57,7 @@ class MlflowTracker:
         self._waiting: list[Metric] = []
         self._due = 0.0
 
-    def open(self, facts: RunFacts, outputs: Sequence[KVWriter], continued: str | None) -> dict[str, Any]:
+    def start(self, facts: RunFacts, outputs: Sequence[KVWriter], continued: str | None) -> dict[str, Any]:
         import mlflow
 
         given = mlflow.active_run()

@@ -79,7 +79,7 @@ class Tracker(Protocol):
     #: Whether the service reads the logger's TensorBoard files, so that it needs only what they lack
     reads_tensorboard: bool
 
-    def open(self, facts: RunFacts, outputs: Sequence[KVWriter], continued: str | None) -> dict[str, Any]:
+    def start(self, facts: RunFacts, outputs: Sequence[KVWriter], continued: str | None) -> dict[str, Any]:
         """
         Start a run, or take over the one that the program has opened.
 

@@ -61,7 +61,7 @@ class WandbTracker:
         assert self._opened is not None
         return self._opened
 
-    def open(self, facts: RunFacts, outputs: Sequence[KVWriter], continued: str | None) -> dict[str, Any]:
+    def start(self, facts: RunFacts, outputs: Sequence[KVWriter], continued: str | None) -> dict[str, Any]:
         import wandb
 
         given = wandb.run
