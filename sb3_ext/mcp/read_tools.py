@@ -18,6 +18,7 @@ from sb3_ext.mcp.parameters import DEFAULT_ALGO, Algo, EnvId, Hyperparams, RunNa
 from sb3_ext.runs.describe import describe_run
 from sb3_ext.runs.record import read_record
 from sb3_ext.runs.registry import Registry
+from sb3_ext.runs.report.charts import without_padding
 from sb3_ext.runs.report.comparison import comparison_text
 from sb3_ext.runs.report.curves import meaning, shown_curve
 from sb3_ext.runs.report.report import make_report
@@ -143,7 +144,8 @@ class ReadTools:
     ) -> str:
         """Read the report of a run, made from its files now, also while it trains: how it ended, what to try next,
         score, alerts, curves as text, speed, config. It is cut if it is long: then ask for sections by their titles."""
-        head, *parts = re.split(r"^(?=## )", make_report(self._find(run)), flags=re.MULTILINE)
+        report = without_padding(make_report(self._find(run)))
+        head, *parts = re.split(r"^(?=## )", report, flags=re.MULTILINE)
         by_title = {part[3:].partition("\n")[0]: part for part in parts}
         if sections is None:
             return _bounded(head + "".join(parts), f"Ask for sections: {', '.join(by_title)}.")
@@ -177,7 +179,7 @@ class ReadTools:
             if name not in record.series:
                 raise UsageError(f"The run has no metric {name[:80]!r}: {nearest(name, record.series)}")
             lines += [f"### {name}", meaning(name), "", *shown_curve(name, record.series[name])]
-        return _bounded(printable("\n".join(lines)))
+        return _bounded(without_padding(printable("\n".join(lines))))
 
     def _find(self, run: str) -> Path:
         return find_inside(run, self._access.log_folder)

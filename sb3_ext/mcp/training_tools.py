@@ -103,10 +103,10 @@ class TrainingTools:
 
 
 def _check_writes_inside(folder: Path) -> None:
-    """A user's own training may log to W&B or TensorBoard: the folders of both are elsewhere."""
+    """A user's own training may log to W&B, MLflow or TensorBoard: these write elsewhere."""
     record = read_record(folder)
     ext = record.config.get("ext")
     tracks = record.args.get("track") or (isinstance(ext, Mapping) and ext.get("tracking"))
     if tracks or record.args.get("tensorboard_log"):
-        where = "W&B" if tracks else "TensorBoard"
+        where = "a tracker" if tracks else "TensorBoard"
         raise UsageError(f"{folder.name} logs to {where}, outside the log folder: resume it on the command line.")
