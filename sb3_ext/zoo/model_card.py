@@ -32,23 +32,6 @@ def make_card(run: RunRecord, repo: str, results: Mapping[str, Any], files: Mapp
     class_name = ALGORITHMS[algo][1] if is_ours else algo.upper()
     package = "sb3-ext" if is_ours else "rl_zoo3"
     reward = f"{results['mean_reward']:.2f} +/- {results['std_reward']:.2f}"
-    data = ModelCardData(
-        model_name=class_name,
-        library_name="stable-baselines3",
-        tags=[env_id, "deep-reinforcement-learning", "reinforcement-learning", "stable-baselines3", "sb3-ext"],
-        eval_results=[
-            EvalResult(
-                task_type="reinforcement-learning",
-                task_name="reinforcement-learning",
-                dataset_name=env_id,
-                dataset_type=env_id,
-                metric_type="mean_reward",
-                metric_value=reward,
-                metric_name="mean_reward",
-                verified=False,
-            )
-        ],
-    )
     owner, _, name = repo.partition("/")
     model = next(name for name in files if name.endswith(".zip") and name != "train_eval_metrics.zip")
     rows = [
@@ -57,7 +40,7 @@ def make_card(run: RunRecord, repo: str, results: Mapping[str, Any], files: Mapp
         ["seed of training", str(run.args.get("seed", "unknown"))],
     ]
     lines = [
-        f"---\n{data.to_yaml()}\n---\n",
+        f"---\n{_metadata(class_name, env_id, reward).to_yaml()}\n---\n",
         f"# {class_name} on {env_id}\n",
         f"An agent trained with [Stable-Baselines3]({_SB3}), RL Zoo and {package}.\n",
         *([] if "replay.mp4" not in files else ["The replay is `replay.mp4`.\n"]),
@@ -81,6 +64,27 @@ def make_card(run: RunRecord, repo: str, results: Mapping[str, Any], files: Mapp
         "```",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _metadata(class_name: str, env_id: str, reward: str) -> ModelCardData:
+    """What the Hub's pages and leaderboards read."""
+    return ModelCardData(
+        model_name=class_name,
+        library_name="stable-baselines3",
+        tags=[env_id, "deep-reinforcement-learning", "reinforcement-learning", "stable-baselines3", "sb3-ext"],
+        eval_results=[
+            EvalResult(
+                task_type="reinforcement-learning",
+                task_name="reinforcement-learning",
+                dataset_name=env_id,
+                dataset_type=env_id,
+                metric_type="mean_reward",
+                metric_value=reward,
+                metric_name="mean_reward",
+                verified=False,
+            )
+        ],
+    )
 
 
 def _python(repo: str, model: str, class_name: str) -> list[str]:
