@@ -10,8 +10,9 @@ from importlib.metadata import packages_distributions
 
 from conftest import PROJECT
 
-#: The distribution of that name is another, and breaks RL Zoo's
-BROUGHT_BY_OTHERS = {"huggingface_sb3"}
+#: The distribution huggingface_sb3 is another, and breaks RL Zoo's. Gymnasium brings pygame or pygame-ce, which exclude
+#: each other
+BROUGHT_BY_OTHERS = {"huggingface_sb3", "pygame"}
 
 
 def requirements():

@@ -86,6 +86,8 @@ def candidates(typed: list[str]) -> list[str]:
 def _values(action: argparse.Action, before: list[str]) -> Iterable[str]:
     if action.choices is not None:
         return action.choices
+    if action.metavar == "RUN|ENV":
+        return [*_runs(before), *_env_ids()]
     if action.metavar in _RUN or action.dest == "init_from":
         return _runs(before)
     if action.metavar in _ENV or action.dest == "env":

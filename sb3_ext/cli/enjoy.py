@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import os
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sb3_ext.cli.display import has_display
 from sb3_ext.cli.run_argument import add_run
 from sb3_ext.cli.whole_number import whole_number
 from sb3_ext.common.clean_text import say
@@ -82,7 +82,7 @@ def _model_name(record: "RunRecord", args: argparse.Namespace) -> str | None:
 
 
 def _choose_window(args: argparse.Namespace) -> None:
-    if "no_render" not in args and not _has_display():
+    if "no_render" not in args and not has_display():
         say("There is no display, so there is no window. --record writes a video.")
         args.no_render = True
 
@@ -95,10 +95,6 @@ def _watch(record: "RunRecord", args: argparse.Namespace, choice: dict[str, Any]
         args.gym_packages = list(packages)
     with placed(record) as at:
         run_command("enjoy", typed_words("enjoy", argparse.Namespace(**{**vars(args), **choice, **at})))
-
-
-def _has_display() -> bool:
-    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _evaluate(record: "RunRecord", args: argparse.Namespace, choice: dict[str, Any]) -> dict[str, Any]:

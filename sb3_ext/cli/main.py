@@ -36,6 +36,7 @@ COMMANDS = {
     "show": "show what is known of a run, its files, and what to do next with it",
     "enjoy": "play the agent of a run, in a window or as a video; all options of RL Zoo's enjoy",
     "inspect": "open a page that shows a run: episodes frame by frame, curves, alerts, a playground",
+    "play": "watch the agent of a run or random actions, or play yourself; in a window or as text",
     "video": "film the agent of a run in 1080p, or its training progress; GIFs for READMEs",
     "plot": "draw the curves of runs as PNG or SVG, with seeds of the same training as one curve",
     "report": "write or print the report of a training: score, curves as text, alerts, what to try next",
@@ -52,7 +53,7 @@ COMMANDS = {
     "completion": "print a script that completes commands, options, runs and environments in your shell",
 }
 #: They run the user's code, whose errors are no mistakes in a command line
-_RUN_CODE = ("train", "resume", "enjoy", "export", "publish", "tune", "video")
+_RUN_CODE = ("train", "resume", "enjoy", "play", "video", "export", "publish", "tune")
 
 
 class CommandParser(argparse.ArgumentParser):

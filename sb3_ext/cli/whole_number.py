@@ -1,8 +1,8 @@
-"""The type of options that count something."""
+"""The types of options that are numbers."""
 
 import argparse
 
-__all__ = ["whole_number"]
+__all__ = ["positive_number", "whole_number"]
 
 
 def whole_number(text: str) -> int:
@@ -14,3 +14,14 @@ def whole_number(text: str) -> int:
     if not (value.is_integer() and value > 0):
         raise argparse.ArgumentTypeError(f"{text} must be a whole number above 0")
     return int(value)
+
+
+def positive_number(text: str) -> float:
+    """For argparse: a number above 0, up to 100,000."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text} must be a number above 0")
+    return value

@@ -17,6 +17,7 @@ from sb3_ext.inspect.saliency import saliency
 from sb3_ext.runs.agents.choose import choose_model
 from sb3_ext.runs.play.episode_table import Episode, EpisodeTable, Step, frozen
 from sb3_ext.runs.play.labels import action_labels, observation_labels
+from sb3_ext.runs.play.policy_probe import PolicyProbe
 from sb3_ext.runs.record import RunRecord
 from sb3_ext.zoo.load_run import LoadedRun, check_is_zoo_run, load_as_trained
 
@@ -83,7 +84,7 @@ def episode_messages(
     with frozen(env), th.random.fork_rng(devices=[]):
         env.seed(wanted.seed)
         th.manual_seed(wanted.seed)
-        episode = Episode(model, env, wanted.deterministic)
+        episode = Episode(PolicyProbe(model, env.num_envs, wanted.deterministic), env)
         playing = iter(episode)
         steps: list[Step] = []
         yield {"start": _facts(loaded, wanted, named), "no_pictures": camera.problem(), "map": state_map(model, env)}

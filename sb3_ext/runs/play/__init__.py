@@ -1,1 +1,1 @@
-"""Playing agents: scores, tables of episodes, videos, and grids over an environment's parameters."""
+"""Playing agents: scores, tables of episodes, videos and films, games with keys, and grids over parameters."""

@@ -6,7 +6,7 @@ import csv
 import itertools
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import torch as th
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.monitor import Monitor
@@ -24,11 +23,11 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 from sb3_ext.common.returns import gae, reward_to_go
 from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.labels import action_labels
-from sb3_ext.runs.play.policy_probe import ActionDetails, PolicyProbe
+from sb3_ext.runs.play.policy_probe import ActionDetails, Actor, PolicyProbe
 from sb3_ext.wrappers.base import wrappers_of
 from sb3_ext.wrappers.shaping.terms import RewardTerms
 
-__all__ = ["Episode", "EpisodeTable", "Step", "frozen", "play_episode"]
+__all__ = ["Episode", "EpisodeTable", "Step", "Stopped", "frozen", "play_episode"]
 
 #: Of observations with more numbers than this, the table has mean, std, min and max
 _MAX_COMPONENTS = 16
@@ -84,30 +83,46 @@ class EpisodeTable:
         return cls({name: np.array(frame[name].tolist()) for name in frame})
 
 
+class Stopped(Exception):
+    """Raised by an actor that wants no more steps."""
+
+
 def play_episode(
-    model: BaseAlgorithm,
+    model: BaseAlgorithm | Actor,
     env: gym.Env | VecEnv,
     *,
     deterministic: bool = True,
     seed: int | None = None,
     max_steps: int = 10_000,
+    watch: Callable[[Step], None] = lambda step: None,
 ) -> EpisodeTable:
     """
     Play one episode and record each step. A lost life is not the end if a Monitor says so.
 
-    :param model: a model of any SB3 algorithm
+    :param model: a model of any SB3 algorithm, or another actor. An actor that raises :class:`Stopped` after the first
+        step ends the episode
     :param env: an environment wrapped, stacked and normalised as in training. Of several, the first is recorded
     :param deterministic: take the most likely action
     :param seed: seed of the environment and the actions; torch's random state is restored afterwards
     :param max_steps: longer episodes are cut off
+    :param watch: called after each step
     """
     vec_env = env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
     with frozen(vec_env), th.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             vec_env.seed(seed)
             th.manual_seed(seed)
-        episode = Episode(model, vec_env, deterministic)
-        return episode.table(list(itertools.islice(episode, max_steps)))
+        actor = PolicyProbe(model, vec_env.num_envs, deterministic) if isinstance(model, BaseAlgorithm) else model
+        episode = Episode(actor, vec_env)
+        steps: list[Step] = []
+        try:
+            for step in itertools.islice(episode, max_steps):
+                steps.append(step)
+                watch(step)
+        except Stopped:
+            if not steps:
+                raise
+        return episode.table(steps)
 
 
 class Step(NamedTuple):
@@ -125,13 +140,11 @@ class Episode:
     :func:`frozen`.
     """
 
-    def __init__(self, model: BaseAlgorithm, vec_env: VecEnv, deterministic: bool) -> None:
-        self._model = model
+    def __init__(self, actor: Actor, vec_env: VecEnv) -> None:
         self._vec_env = vec_env
-        self._probe = PolicyProbe(model, vec_env.num_envs, deterministic)
+        self._actor = actor
         self._vec_normalize = unwrap_vec_normalize(vec_env)
-        is_maskable = isinstance(model.policy, MaskableActorCriticPolicy)
-        self._has_masks = is_maskable and is_masking_supported(vec_env)
+        self._has_masks = actor.uses_masks and is_masking_supported(vec_env)
         self._labels = action_labels(vec_env)
         self._monitored = vec_env.env_is_wrapped(Monitor, indices=0)[0]
         #: What the policy sees next, of all environments
@@ -147,13 +160,12 @@ class Episode:
 
     def table(self, steps: list[Step]) -> EpisodeTable:
         """:param steps: all steps of the episode so far"""
-        gamma, gae_lambda = (float(getattr(self._model, name, 1.0)) for name in ("gamma", "gae_lambda"))
-        last_value = math.nan if steps[-1].is_last else self._probe.value(self.observations)
-        return _make_table(steps, gamma, gae_lambda, last_value)
+        last_value = math.nan if steps[-1].is_last else self._actor.value(self.observations)
+        return _make_table(steps, self._actor.gamma, self._actor.gae_lambda, last_value)
 
     def _step(self, number: int) -> Step:
         masks = get_action_masks(self._vec_env) if self._has_masks else None
-        details = self._probe.act(self.observations, masks)
+        details = self._actor.act(self.observations, masks)
         row = {"step": number, **self._observation_columns(), **self._action_columns(details)}
         self.observations, rewards, dones, infos = self._vec_env.step(details.actions)
         done, info = bool(dones[0]), infos[0]
@@ -165,8 +177,8 @@ class Episode:
         row |= {"terminated": done and not truncated, "truncated": truncated}
         next_value = 0.0 if done else math.nan
         if truncated:
-            next_value = self._probe.value(_with_first(self.observations, info["terminal_observation"]))
-        self._probe.start_episodes(dones)
+            next_value = self._actor.value(_with_first(self.observations, info["terminal_observation"]))
+        self._actor.start_episodes(dones)
         return Step(row, next_value, is_last=done and ("episode" in info or not self._monitored))
 
     def _observation_columns(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from sb3_ext.runs.files import atomic_write
 from sb3_ext.runs.play.episode_table import Episode, frozen
 from sb3_ext.runs.play.frames import Frames, VideoFile, first_env, real_time
 from sb3_ext.runs.play.overlay import Cell, Overlay, OverlayStyle
+from sb3_ext.runs.play.policy_probe import PolicyProbe
 
 __all__ = ["Agent", "Clip", "Film", "film"]
 
@@ -191,7 +192,8 @@ def _scenes(agent: Agent, episodes: int, seed: int) -> Generator[_Scene, None, N
         th.manual_seed(seed)
         for number in range(1, episodes + 1):
             score, row = 0.0, {}
-            for step in Episode(agent.model, agent.env, agent.deterministic):
+            actor = PolicyProbe(agent.model, agent.env.num_envs, agent.deterministic)
+            for step in Episode(actor, agent.env):
                 row = step.row
                 # Those before and after the step; a lost life in Atari has one more
                 del pictures[:-2]

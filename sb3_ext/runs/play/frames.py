@@ -73,23 +73,25 @@ class VideoFile:
 class Frames(gym.Wrapper):
     """Takes a picture before and after each step. Inside the VecEnv, the last picture is taken before the reset."""
 
-    def __init__(self, env: gym.Env, take: Callable[[np.ndarray], None]) -> None:
+    def __init__(self, env: gym.Env, take: Callable[[Any], None], mode: str) -> None:
         super().__init__(env)
         self._take = take
+        self._mode = mode
         self._vec_env: Any = None
         self._is_new = True
 
     @classmethod
-    def of(cls, env: VecEnv, take: Callable[[np.ndarray], None]) -> Frames:
+    def of(cls, env: VecEnv, take: Callable[[Any], None], mode: str = "rgb_array") -> Frames:
         """
         A context manager that wraps the first environment of ``env``.
 
         :param take: called with each picture
+        :param mode: the render mode; all but ``rgb_array`` may return anything
         """
         first = first_env(env)
-        if first.render_mode != "rgb_array":
-            raise CantRender(f"its render mode is {first.render_mode!r}; expected 'rgb_array'.")
-        frames = cls(first, take)
+        if first.render_mode != mode:
+            raise CantRender(f"its render mode is {first.render_mode!r}; expected {mode!r}.")
+        frames = cls(first, take, mode)
         frames._vec_env = env.unwrapped
         frames._vec_env.envs[0] = frames
         return frames
@@ -101,19 +103,20 @@ class Frames(gym.Wrapper):
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         if self._is_new:
-            self._take_picture()
+            self.take_picture()
         self._is_new = False
         result = self.env.step(action)
-        self._take_picture()
+        self.take_picture()
         return result
 
-    def _take_picture(self) -> None:
+    def take_picture(self) -> None:
         try:
             picture = self.env.render()
         # The environment's own code
         except Exception as error:
             raise CantRender(f"{type(error).__name__}: {error}") from error
-        if not isinstance(picture, np.ndarray) or picture.ndim != 3 or picture.shape[2] != 3:
+        is_picture = isinstance(picture, np.ndarray) and picture.ndim == 3 and picture.shape[2] == 3
+        if self._mode == "rgb_array" and not is_picture:
             given = getattr(picture, "shape", type(picture).__name__)
             raise CantRender(f"render() returned {given}; expected a picture of height x width x 3.")
         self._take(picture)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch as th
@@ -15,7 +15,7 @@ from stable_baselines3.common.distributions import Distribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 
-__all__ = ["ActionDetails", "PolicyProbe"]
+__all__ = ["ActionDetails", "Actor", "PolicyProbe"]
 
 #: Of more probabilities than this, only the largest is kept
 _MAX_COLUMNS = 64
@@ -34,6 +34,20 @@ class ActionDetails:
     outputs: dict[str, float] = field(default_factory=dict)
 
 
+class Actor(Protocol):
+    """Whatever chooses actions; :class:`PolicyProbe` is one."""
+
+    #: Whether it wants to know which actions are possible
+    uses_masks: bool
+    #: For returns and advantages
+    gamma: float
+    gae_lambda: float
+
+    def act(self, observations: VecEnvObs, masks: np.ndarray | None = None) -> ActionDetails: ...
+    def start_episodes(self, dones: np.ndarray) -> None: ...
+    def value(self, observations: VecEnvObs) -> float: ...
+
+
 class PolicyProbe:
     """Acts with a model of SB3 from the start of an episode, and keeps the state of recurrent policies."""
 
@@ -41,6 +55,8 @@ class PolicyProbe:
         self._model = model
         self._policy: Any = model.policy
         self._deterministic = deterministic
+        self.gamma, self.gae_lambda = (float(getattr(model, name, 1.0)) for name in ("gamma", "gae_lambda"))
+        self.uses_masks = isinstance(model.policy, MaskableActorCriticPolicy)
         self._policy.set_training_mode(False)
         self._starts = th.ones(n_envs, device=model.device)
         self._memory = None
@@ -51,7 +67,7 @@ class PolicyProbe:
 
     @th.no_grad()
     def act(self, observations: VecEnvObs, masks: np.ndarray | None = None) -> ActionDetails:
-        if isinstance(self._policy, (ActorCriticPolicy, MaskableActorCriticPolicy)):
+        if isinstance(self._policy, ActorCriticPolicy) or self.uses_masks:
             return self._act_as_actor_critic(observations, masks)
         actions, _ = self._model.predict(observations, deterministic=self._deterministic)  # type: ignore[arg-type]
         q_values = self._q_of_all_actions(observations)
@@ -92,7 +108,7 @@ class PolicyProbe:
             )
             self._memory = memory
         else:
-            known = {"action_masks": masks} if isinstance(policy, MaskableActorCriticPolicy) else {}
+            known = {"action_masks": masks} if self.uses_masks else {}
             distribution = policy.get_distribution(tensor, **known)
             entropy, outputs = _entropy(distribution), _outputs(distribution)
             actions = distribution.get_actions(deterministic=self._deterministic)
