@@ -37,7 +37,9 @@ class TerminalSession:
         """Until the output has it; what came before is forgotten."""
         end = time.monotonic() + seconds
         while not re.search(text, self.output):
-            assert time.monotonic() < end and self._read(end - time.monotonic()), f"no {text!r} in {self.output!r}"
+            assert time.monotonic() < end and self._read(end - time.monotonic()), (
+                f"no {text!r} in {self.output[-2000:]!r}"
+            )
         self.output = self.output[re.search(text, self.output).end() :]
 
     def _read(self, seconds):

@@ -227,7 +227,9 @@ def _write(job: "Film", mp4: Path | None, gif: Path | None) -> None:
     with nullcontext() if mp4 is not None else tempfile.TemporaryDirectory() as temporary:
         path = mp4 or Path(str(temporary), "film.mp4")
         try:
-            with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+            with Progress(
+                *columns, console=console, transient=True, refresh_per_second=4, disable=not console.is_terminal
+            ) as bar:
                 task = bar.add_task("", total=job.longest)
                 seconds = film(job, path, lambda seconds: bar.update(task, completed=seconds))
         except CantRender as error:

@@ -56,6 +56,11 @@ def test_runs_are_completed(logs):
     assert candidates(["enjoy", "-f", "other", "oth"]) == ["other/ppo/Acrobot-v1_1"]
 
 
+def test_runs_and_environments_can_be_played(logs):
+    found = candidates(["play", ""])
+    assert {"@last", "logs/ppo/CartPole-v1_1", "CartPole-v1", "FrozenLake-v1"} <= set(found)
+
+
 def test_all_algorithms_are_completed():
     assert candidates(["train", "--algo", ""]) == list(algorithms())
 
