@@ -203,7 +203,7 @@ def _open_run(args: argparse.Namespace, players: list[str]) -> tuple[_Opened, bo
     from sb3_ext.runs.agents.choose import choose_model, describe_model
     from sb3_ext.runs.find_run import split_checkpoint
     from sb3_ext.runs.record import read_record
-    from sb3_ext.zoo.load_run import check_is_zoo_run, load_run
+    from sb3_ext.zoo.load_run import check_is_zoo_run, load_as_trained
 
     if args.env_kwargs:
         raise UsageError("--env-kwargs are for an environment; a run has its own.")
@@ -214,7 +214,7 @@ def _open_run(args: argparse.Namespace, players: list[str]) -> tuple[_Opened, bo
     say(f"Playing {describe_model(chosen.path)}")
     env_id = str(record.env_id)
     mode = _render_mode(args, env_id, players)
-    loaded = load_run(record, chosen.keywords, args.seed, mode)
+    loaded = load_as_trained(record, chosen, args.seed, mode)
     deterministic = args.deterministic or (loaded.deterministic and not args.stochastic)
     opened = _Opened(env_id, loaded.env, record.folder / "played", loaded.model, deterministic)
     return opened, mode == "rgb_array"

@@ -81,7 +81,8 @@ class Terminal:
             self._stack.callback(_one_key_at_a_time())
         if self._is_drawn:
             sys.stdout.write(_ALTERNATE)
-            self._stack.callback(lambda: print(end=_NORMAL, flush=True))
+            self._stack.callback(sys.stdout.flush)
+            self._stack.callback(sys.stdout.write, _NORMAL)
         return self
 
     def __exit__(
