@@ -5,7 +5,6 @@ from pathlib import Path
 
 from sb3_ext.cli.run_argument import add_run
 from sb3_ext.common.clean_text import say
-from sb3_ext.common.usage_error import UsageError
 
 __all__ = ["EPILOG", "add_arguments", "run"]
 
@@ -30,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import gymnasium as gym
 
     from sb3_ext.runs.agents.choose import describe_model, find_model
     from sb3_ext.runs.agents.export import export_policy
@@ -43,10 +41,7 @@ def run(args: argparse.Namespace) -> int:
     target = Path(args.output or f"{folder.parent.name}-{folder.name}{SUFFIXES[args.format or 'onnx']}")
     check_target(target, args.format)
     say(f"Exporting {describe_model(chosen.path)}")
-    try:
-        loaded = load_run(record, chosen.keywords)
-    except gym.error.Error as error:
-        raise UsageError(f"The environment {record.env_id} can't be made: {error}") from error
+    loaded = load_run(record, chosen.keywords)
     run_id = record.training.get("id") or f"{record.algo}/{folder.name}"
     try:
         exported = export_policy(loaded.model, loaded.env, target, args.format, run_id=run_id)

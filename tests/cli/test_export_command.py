@@ -153,4 +153,4 @@ def test_an_environment_that_is_not_installed_is_named(run, in_folder, capsys):
     (copy / "CartPole-v1.zip").rename(copy / "NoSuchEnv-v1.zip")
     assert main(["export", str(copy), "-o", "agent.onnx"]) == 2
     said = capsys.readouterr().err
-    assert "The environment NoSuchEnv-v1 can't be made" in said and "Traceback" not in said
+    assert "NoSuchEnv-v1 is not installed here" in said and "Traceback" not in said
