@@ -96,7 +96,7 @@ def test_a_python_example_runs(example, tmp_path, monkeypatch):
     if "download_run" in example:
         pytest.skip("needs an account at W&B")
     if '"agent.' in example and "export_policy" not in example:
-        pytest.skip("needs an exported file: tests/cli/test_export.py")
+        pytest.skip("needs an exported file: tests/cli/test_export_command.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WANDB_MODE", "offline")
     env = make_vec_env("CartPole-v1")

@@ -147,9 +147,10 @@ class _Watch(BaseCallback):
             self._curve.append((self.num_timesteps, float(np.mean(self._scores))))
         curve = {"x": [step for step, _ in self._curve], "y": [round(score, 3) for _, score in self._curve]}
         env = self.training_env
+        in_use = {"ent_coef": model.ent_coef, "gamma": model.rollout_buffer.gamma}
         self._session.state = {
             **{"task": self._session.task, "steps": self.num_timesteps, "curve": curve},
-            **{"knobs": self._session.knobs.model_dump(), "actions": action_labels(env)},
+            **{"knobs": {**self._session.knobs.model_dump(), **in_use}, "actions": action_labels(env)},
             "map": _cartpole_map(model) if self._env_id == "CartPole-v1" else state_map(model, env),
             "policy": _single_state(model, env.observation_space) if self._env_id == "Bandit-v0" else None,
         }

@@ -8,6 +8,7 @@ from inspected_runs import train
 from starlette.testclient import TestClient
 
 from sb3_ext.cli import main
+from sb3_ext.inspect.playground import Playground
 from sb3_ext.inspect.server import make_app
 
 POST = {"X-sb3-ext": "1"}
@@ -113,6 +114,14 @@ def test_the_playground_learns_and_obeys(client):
         assert state["runs"]
     assert state["knobs"]["learning_rate"] == 0.01 and len(state["map"]["values"]) == 16
     assert not client.post("/api/playground", json={"action": "stop"}, headers=POST).json()["runs"]
+
+
+def test_the_playground_stops_when_no_page_asks_for_news(monkeypatch):
+    monkeypatch.setattr("sb3_ext.inspect.playground._ALONE", 0.5)
+    playground = Playground()
+    playground.start("Bandit", {})
+    playground._session.thread.join(timeout=60)
+    assert not playground.state()["runs"] and "error" not in playground.state()
 
 
 @pytest.mark.parametrize(
