@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sb3_ext.cli.run_argument import add_run
-from sb3_ext.cli.whole_number import whole_number
+from sb3_ext.cli.whole_number import seed_number, whole_number
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.find_run import find_run, split_checkpoint
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-browser", action="store_true", help="print the address, don't open a browser")
     export = parser.add_argument_group("without a server")
     export.add_argument("--export", metavar="FILE", help="write an episode as an HTML file")
-    export.add_argument("--seed", type=whole_number, default=0, help="of the exported episode (default: 0)")
+    export.add_argument("--seed", type=seed_number, default=0, help="of the exported episode (default: 0)")
     export.add_argument("--stochastic", action="store_true", help="sample actions in the exported episode")
     export.add_argument("--max-steps", type=whole_number, default=3000, help="longest exported episode (default: 3000)")
 
@@ -71,7 +71,7 @@ def _export(args: argparse.Namespace, folder: Path, model: str | None) -> int:
             progress.update(task, advance=message.get("steps", 0))
     with atomic_write(target) as unfinished:
         unfinished.write_text(make_page({"episodes": [messages]}), encoding="utf-8")
-    say(f"{target}: {messages[-1]['score']:g} in {len(messages[-1]['end']['step'])} steps")
+    say(f"{target}: score {messages[-1]['score']:g} in {len(messages[-1]['end']['step'])} steps")
     return 0
 
 
@@ -93,7 +93,9 @@ def _serve(args: argparse.Namespace, folder: Path | None, model: str | None) -> 
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{listener.getsockname()[1]}/"
     address += "" if token is None else f"?token={token}"
     address += "" if model is None else f"#model={model}"
-    say(f"Inspector: {address}  (Ctrl-C ends it)")
+    if not Path(args.log_folder).is_dir():
+        say(f"There is no folder {args.log_folder} yet: the playground works, and runs appear when a training starts.")
+    print(f"Inspector: {address}  (Ctrl-C ends it)", flush=True)  # not `say`, which would mask the token
     threading.Thread(target=_import_early, daemon=True).start()
     if not args.no_browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()

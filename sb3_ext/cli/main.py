@@ -4,6 +4,7 @@ import argparse
 import io
 import os
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -56,6 +57,10 @@ COMMANDS = {
 _RUN_CODE = ("train", "resume", "enjoy", "play", "video", "export", "publish", "tune")
 
 
+#: They show windows or draw frames, and SDL would take SIGTERM for the closing of a window
+_DRAW = ("enjoy", "inspect", "play", "video", "publish")
+
+
 class CommandParser(argparse.ArgumentParser):
     """Answers a mistake in two lines, with the nearest valid name. RL Zoo's usage alone has thirty."""
 
@@ -71,14 +76,12 @@ class CommandParser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of this process, and return the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ± still gets the rest
-    if arguments is None:
-        warnings.formatwarning = _format_warning
     given = sys.argv[1:] if arguments is None else arguments
     words = [word for word in given if word != "--debug"]
     command = words[0] if words and not words[0].startswith("-") else None
+    _prepare_streams()
+    if arguments is None:
+        _prepare_process(command)
     try:
         if command is None:
             parser = _top_parser()
@@ -103,6 +106,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("sb3-ext: interrupted", file=sys.stderr)
         return 130
+
+
+def _prepare_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ± still gets the rest
+
+
+def _prepare_process(command: str | None) -> None:
+    warnings.formatwarning = _format_warning
+    if command in _DRAW:
+        signal.signal(signal.SIGTERM, _end)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    """Unfinished files are removed on the way out, as after Ctrl-C."""
+    raise SystemExit(128 + number)
 
 
 def _format_warning(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sb3_ext.cli.display import has_display
 from sb3_ext.cli.run_argument import add_log_folder
-from sb3_ext.cli.whole_number import positive_number, whole_number
+from sb3_ext.cli.whole_number import positive_number, seed_number, whole_number
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.names import suggestion
 from sb3_ext.common.usage_error import UsageError
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--episodes", type=whole_number, default=1, help="default: 1")
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the first episode; the next one has the next (default: 0)"
+        "--seed", type=seed_number, default=0, help="of the first episode; the next one has the next (default: 0)"
     )
     parser.add_argument("-o", "--output", metavar="FILE.csv", help="table of the steps (default: in a folder played/)")
     choice = parser.add_mutually_exclusive_group()

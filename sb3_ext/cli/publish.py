@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sb3_ext.cli.run_argument import add_run
-from sb3_ext.cli.whole_number import whole_number
+from sb3_ext.cli.whole_number import seed_number, whole_number
 from sb3_ext.common.clean_text import printable, say
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.runs.describe import shown_size
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the card and the files, upload nothing")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="keep the files in this new folder")
     parser.add_argument("--episodes", type=whole_number, default=20, help="episodes for the score (default: 20)")
-    parser.add_argument("--seed", type=whole_number, default=0, help="of these episodes (default: 0)")
+    parser.add_argument("--seed", type=seed_number, default=0, help="of these episodes (default: 0)")
     parser.add_argument("--video", action=argparse.BooleanOptionalAction, default=True, help="a replay (default: yes)")
     parser.add_argument("--space", action="store_true", help="also publish an episode in the inspector, as a Space")
 

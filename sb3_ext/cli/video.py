@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sb3_ext.cli.run_argument import add_run
-from sb3_ext.cli.whole_number import positive_number, whole_number
+from sb3_ext.cli.whole_number import positive_number, seed_number, whole_number
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.usage_error import UsageError
 
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"longest film, without the title (default: {_SECONDS:g}; only a GIF: {_GIF_SECONDS:g})",
     )
     limits.add_argument("--episodes", type=whole_number, default=1, help="most episodes per model (default: 1)")
-    limits.add_argument("--seed", type=int, default=0, help="of environments and actions (default: 0)")
+    limits.add_argument("--seed", type=seed_number, default=0, help="of environments and actions (default: 0)")
     limits.add_argument("--fps", type=positive_number, help="steps per second (default: real time)")
     choice = limits.add_mutually_exclusive_group()
     choice.add_argument("--stochastic", action="store_true", help="sample actions as in training")

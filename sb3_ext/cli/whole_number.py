@@ -2,7 +2,7 @@
 
 import argparse
 
-__all__ = ["positive_number", "whole_number"]
+__all__ = ["positive_number", "seed_number", "whole_number"]
 
 
 def whole_number(text: str) -> int:
@@ -14,6 +14,13 @@ def whole_number(text: str) -> int:
     if not (value.is_integer() and value > 0):
         raise argparse.ArgumentTypeError(f"{text} must be a whole number above 0")
     return int(value)
+
+
+def seed_number(text: str) -> int:
+    """For argparse: a whole number from 0, within what generators of random numbers take."""
+    if not (text.isdecimal() and int(text) < 2**32):
+        raise argparse.ArgumentTypeError(f"{text} must be a whole number from 0 to {2**32 - 1}")
+    return int(text)
 
 
 def positive_number(text: str) -> float:

@@ -67,7 +67,7 @@ def _load(run: RunRecord, chosen: Any, seed: int) -> tuple[LoadedRun, str | None
         try:
             return load_as_trained(run, chosen, seed), f"The environment can't be rendered: {first}"
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
             raise UsageError(f"{run.env_id} can't be played here: {reason}") from error
 
 

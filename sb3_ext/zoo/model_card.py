@@ -60,10 +60,16 @@ def make_card(run: RunRecord, repo: str, results: Mapping[str, Any], files: Mapp
         *(_python(repo, model, class_name) if is_ours else []),
         "\n## Hyperparameters",
         "```yaml",
-        yaml.safe_dump(_plain(run.config), sort_keys=False, allow_unicode=True).rstrip(),
+        yaml.safe_dump(_plain(_hyperparameters(run)), sort_keys=False, allow_unicode=True).rstrip(),
         "```",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _hyperparameters(run: RunRecord) -> dict[str, Any]:
+    """With the length that was trained: ``-n`` may have changed it."""
+    planned = {} if run.planned_steps is None else {"n_timesteps": run.planned_steps}
+    return {**run.config, **planned}
 
 
 def _metadata(class_name: str, env_id: str, reward: str) -> ModelCardData:

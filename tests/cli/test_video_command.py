@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import subprocess
 import sys
+import time
 import zipfile
 
 import imageio_ffmpeg
@@ -174,3 +176,17 @@ def test_an_environment_that_cant_be_filmed_is_named(video, logs, tmp_path, monk
     said = video("-o", str(tmp_path / "film" / "film.mp4"), run=str(run), code=2)
     reason = "Blind-v0 can't be filmed: " if is_installed else "Blind-v0 is not installed here: No module named"
     assert reason in said and not list(tmp_path.glob("film/*"))
+
+
+def test_sigterm_ends_it_at_once_and_leaves_no_file(logs, tmp_path):
+    """Also while frames are drawn, when SDL would take the signal for the closing of its window."""
+    path = tmp_path / "film.mp4"
+    words = ["video", "@last", "-f", str(logs), "-o", str(path), "--seconds", "600", "--episodes", "1000"]
+    with subprocess.Popen([sys.executable, "-m", "sb3_ext", *words], stderr=subprocess.DEVNULL) as process:
+        limit = time.monotonic() + 120
+        while not list(tmp_path.iterdir()) and time.monotonic() < limit:
+            time.sleep(0.1)
+        time.sleep(0.5)
+        process.terminate()
+        assert process.wait(timeout=60) == 143
+    assert list(tmp_path.iterdir()) == []

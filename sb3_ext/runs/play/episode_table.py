@@ -48,7 +48,8 @@ class EpisodeTable:
     - ``value``: the critic's estimate, which is the baseline of REINFORCE
     - ``return``: discounted sum of ``reward`` from here to the end
     - ``advantage``: as the algorithm computes it, by GAE from ``seen_reward`` and ``value``
-    - ``baseline_advantage``: the discounted sum of ``seen_reward`` minus ``value``, as REINFORCE with a baseline has it
+    - ``baseline_advantage``: the discounted sum of ``seen_reward`` minus ``value``, as REINFORCE with a baseline has
+      it; at a time limit the sum goes on with the value of the last state
     - ``td_error``: ``seen_reward`` plus the discounted value of the next state, minus ``value``
     - ``terminated``, ``truncated``
 

@@ -87,7 +87,7 @@ def make_key_map(
     """
     :param labels: of discrete actions, if they have names
     :param components: of the numbers of other actions, if they have names
-    :param given: such as ``a=left``, ``w+space=3`` or, for components, ``a=torque:-1``; the other keys stay as they are
+    :param given: such as ``a=left``, ``w+space=3`` or, for components, ``a=torque:-1``; other actions keep their keys
     """
     idle: np.ndarray | None = None
     if isinstance(space, spaces.Discrete):
