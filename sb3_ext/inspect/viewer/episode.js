@@ -29,8 +29,8 @@ class Pane {
     this.canvas = element("canvas", { width: 320, height: 320, hidden: true });
     this.details = element("div", { className: "details" });
     this.scale = element("small", { className: "scale", hidden: true });
-    const screen = element("div", { className: "screen" }, this.frame, this.stack, this.saliency, this.canvas, this.scale);
-    this.root = element("article", { className: "pane" }, this.title, screen, this.details);
+    this.screen = element("div", { className: "screen" }, this.frame, this.stack, this.saliency, this.canvas, this.scale);
+    this.root = element("article", { className: "pane" }, this.title, this.screen, this.details);
     this.frame.onload = () => this.frame.classList.toggle("pixels", this.frame.naturalWidth < 250);
   }
   /** `range`: the values that the map's colours stand for. */
@@ -48,6 +48,7 @@ class Pane {
     }
     const states = episode.state();
     this.canvas.hidden = this.scale.hidden = !episode.map;
+    this.screen.classList.toggle("mapped", Boolean(episode.map));
     if (episode.map) { drawMap(this.canvas, episode.map, facts.actions || [], states && states.length ? states[inside] : null, range); showScale(this.scale, range); }
     this.showNumbers(inside);
   }
