@@ -51,7 +51,8 @@ def training_facts(folder: Path) -> dict[str, Any]:
 
 
 def _may_run(run: RunRecord, state: str) -> bool:
-    return state == "running" or (state == "unknown" and (run.steps or 0) < (run.planned_steps or 0))
+    has_steps_left = run.steps is None or run.steps < (run.planned_steps or 0)
+    return state == "running" or (state == "unknown" and has_steps_left)
 
 
 def _hint(run: RunRecord, state: str) -> str | None:

@@ -61,13 +61,19 @@ def test_advice_does_not_repeat_the_alerts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("steps", "seconds_ago", "refresh_seconds", "has_advice"),
-    [(50, 0, 2, False), (50, 3600, 10, False), (100, 0, 2, True), (100, 3600, None, True)],
+    ("episodes", "seconds_ago", "refresh_seconds", "has_advice"),
+    [
+        ([], 3600, 10, False),
+        ([50], 0, 2, False),
+        ([50], 3600, 10, False),
+        ([100], 0, 2, True),
+        ([100], 3600, None, True),
+    ],
 )
 def test_a_run_of_unknown_state_is_read_again_while_it_may_run(
-    tmp_path, steps, seconds_ago, refresh_seconds, has_advice
+    tmp_path, episodes, seconds_ago, refresh_seconds, has_advice
 ):
-    stock_run(tmp_path, [steps], n_timesteps=100)
+    stock_run(tmp_path, episodes, n_timesteps=100)
     then = (tmp_path / "0.monitor.csv").stat().st_mtime - seconds_ago
     os.utime(tmp_path / "0.monitor.csv", (then, then))
     facts = training_facts(tmp_path)
