@@ -15,7 +15,7 @@ from sb3_ext.inspect.maps import state_map
 from sb3_ext.inspect.pictures import heat_map, image_part, observation_picture, picture
 from sb3_ext.inspect.saliency import saliency
 from sb3_ext.runs.agents.choose import choose_model
-from sb3_ext.runs.play.episode_table import Episode, EpisodeTable, Step, frozen
+from sb3_ext.runs.play.episode_table import MAX_NUMBERS, Episode, EpisodeTable, Step, frozen
 from sb3_ext.runs.play.labels import action_labels, observation_labels
 from sb3_ext.runs.play.policy_probe import PolicyProbe
 from sb3_ext.runs.record import RunRecord
@@ -25,6 +25,8 @@ __all__ = ["Wanted", "episode_messages", "play_for_page"]
 
 #: Steps in a message
 _CHUNK = 16
+#: Numbers of an observation that are listed one by one, if they have names
+_MAX_NAMED = 40
 #: torch's random state is one for the process, so only one episode is played at a time
 _PLAYING = threading.Lock()
 
@@ -84,7 +86,8 @@ def episode_messages(
     with frozen(env), th.random.fork_rng(devices=[]):
         env.seed(wanted.seed)
         th.manual_seed(wanted.seed)
-        episode = Episode(PolicyProbe(model, env.num_envs, wanted.deterministic), env)
+        max_numbers = _MAX_NAMED if observation_labels(env) else MAX_NUMBERS
+        episode = Episode(PolicyProbe(model, env.num_envs, wanted.deterministic), env, max_numbers)
         playing = iter(episode)
         steps: list[Step] = []
         yield {"start": _facts(loaded, wanted, named), "no_pictures": camera.problem(), "map": state_map(model, env)}
@@ -109,6 +112,7 @@ def _facts(loaded: LoadedRun, wanted: Wanted, named: Mapping[str, Any]) -> dict[
         **named,
         **{"steps": loaded.model.num_timesteps, "seed": wanted.seed, "deterministic": wanted.deterministic},
         "actions": action_labels(loaded.env),
+        "is_squashed": bool(getattr(loaded.model.policy, "squash_output", False)),
         "observations": {f"obs_{i}": name for i, name in enumerate(observation_labels(loaded.env))},
     }
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
+from gymnasium.envs.toy_text import CliffWalkingEnv, FrozenLakeEnv, TaxiEnv
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -17,8 +18,8 @@ _TAXI_GROUPS = 20
 
 def state_map(model: BaseAlgorithm, env: VecEnv) -> dict[str, Any] | None:
     """
-    :return: for each state its place on the map (row, column, group) with its value and the probability of each action;
-        ``None`` for tasks without a map
+    :return: for each state its place on the map (row, column, group) with its value and the probability of each action,
+        and which states end an episode; ``None`` for tasks without a map
     """
     space = env.observation_space
     if (
@@ -31,7 +32,7 @@ def state_map(model: BaseAlgorithm, env: VecEnv) -> dict[str, Any] | None:
     if layout is None:
         return None
     found = policy_and_values(model, np.arange(space.n) + space.start)
-    return None if found is None else {**layout, **found}
+    return None if found is None else {**layout, **found, "terminal": _terminal_states(_task(env))}
 
 
 def policy_and_values(model: BaseAlgorithm, observations: np.ndarray) -> dict[str, Any] | None:
@@ -52,9 +53,21 @@ def policy_and_values(model: BaseAlgorithm, observations: np.ndarray) -> dict[st
     return {"probabilities": probabilities.numpy().round(4).tolist(), "values": values.numpy().round(4).tolist()}
 
 
+def _task(env: VecEnv) -> Any:
+    return env.get_attr("unwrapped", 0)[0] if env.has_attr("unwrapped") else None
+
+
+def _terminal_states(task: Any) -> list[int]:
+    """States in which no action is taken, from the transition table of Gymnasium's toy tasks."""
+    if not isinstance(task, FrozenLakeEnv | CliffWalkingEnv | TaxiEnv):
+        return []
+    outcomes = [outcome for actions in task.P.values() for found in actions.values() for outcome in found]
+    return sorted({int(state) for _, state, _, terminated in outcomes if terminated})
+
+
 def _layout(env: VecEnv, n_states: int) -> dict[str, Any] | None:
     """Size of the map, letters on it, and the number of groups that a state's number is split into."""
-    task = env.get_attr("unwrapped", 0)[0] if env.has_attr("unwrapped") else None
+    task = _task(env)
     desc = getattr(task, "desc", None)
     if desc is not None and np.size(desc) == n_states:  # FrozenLake
         rows, columns = desc.shape

@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["make_page"]
 
 _VIEWER = Path(__file__).with_name("viewer")
-_SCRIPTS = ("chart.js", "map.js", "episode.js", "training.js", "playground.js", "main.js")
+_SCRIPTS = ("elements.js", "chart.js", "map.js", "episode.js", "training.js", "playground.js", "main.js")
 
 
 def make_page(data: Any = None) -> str:

@@ -1,6 +1,7 @@
 """What the page shows of a training: its state, curves, alerts and advice, also while it runs."""
 
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,15 @@ __all__ = ["training_facts"]
 #: Points of a curve
 _MAX_POINTS = 400
 _ALERT = "alert/"
+#: Seconds until the page reads a run again: one that is being written, and one that may only have paused
+_SOON, _LATER = 2, 10
+#: Seconds without a new row after which a run is not being written, as far as its files show
+_QUIET = 60
+#: Of curves that are read from files, not logged
+_MEANINGS = {
+    "evaluation": "mean score of each evaluation; its episodes are not used for learning",
+    "score": "mean score of the last 100 training episodes",
+}
 
 
 def training_facts(folder: Path) -> dict[str, Any]:
@@ -29,14 +39,40 @@ def training_facts(folder: Path) -> dict[str, Any]:
     curves = {name: _points(run.series[name]) for name in ordered(run.series) if not name.startswith(_ALERT)}
     curves = {"evaluation": _points(run.evaluation_scores), "score": _points(run.score), **curves}
     return {
-        **{"state": state, "steps": run.steps, "planned": run.planned_steps, "seconds": run.seconds},
+        **{"state": state, "state_hint": _hint(run, state), "refresh_seconds": _refresh_seconds(run, state)},
+        **{"steps": run.steps, "planned": run.planned_steps, "seconds": run.seconds},
         **{"algo": run.algo, "env": run.env_id, "models": model_names(run), "problems": list(run.problems)},
         "threshold": None if run.threshold is None else run.threshold.value,
         "curves": {name: points for name, points in curves.items() if points["x"]},
-        "meanings": {name: info.meaning for name in curves if (info := describe(name)) is not None},
+        "meanings": {**{name: describe(name).meaning for name in curves}, **_MEANINGS},
         "alerts": _alerts(run, state),
-        "advice": [printable(mask_passwords(text)) for text in suggestions(run)] if state != "running" else [],
+        "advice": [] if _may_run(run, state) else _advice(run),
     }
+
+
+def _may_run(run: RunRecord, state: str) -> bool:
+    has_steps_left = run.steps is None or run.steps < (run.planned_steps or 0)
+    return state == "running" or (state == "unknown" and has_steps_left)
+
+
+def _hint(run: RunRecord, state: str) -> str | None:
+    """Why the state is unknown."""
+    if state != "unknown":
+        return None
+    return "it started on another machine" if run.training else "RL Zoo doesn't record it for stock algorithms"
+
+
+def _refresh_seconds(run: RunRecord, state: str) -> int | None:
+    """``None`` for a run that has ended."""
+    if state == "unknown":
+        written = max((path.stat().st_mtime for path in run.folder.glob("[!.]*.*") if path.is_file()), default=0.0)
+        state = "running" if time.time() - written < _QUIET else state
+    return _SOON if state == "running" else _LATER if _may_run(run, state) else None
+
+
+def _advice(run: RunRecord) -> list[str]:
+    """Without that of the alerts, which are shown with theirs."""
+    return [printable(mask_passwords(text)) for text in suggestions(run, with_alerts=False)]
 
 
 def _points(series: Series) -> dict[str, list[float]]:

@@ -21,12 +21,13 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 RUNS = (("CartPole-v1", "30000"), ("FrozenLake-v1", "30000"))
 
 
-def train(logs: Path) -> None:
+def train(folder: Path) -> None:
     for env_id, steps in RUNS:
         command = [sys.executable, "-m", "sb3_ext", "train", "--env", env_id, "-n", steps, "--seed", "1"]
         subprocess.run(
-            [*command, "--save-freq", "5000", "--eval-freq", "2500", "-f", str(logs)],
+            [*command, "--save-freq", "5000", "--eval-freq", "2500"],
             check=True,
+            cwd=folder,
             stdout=subprocess.DEVNULL,
         )
 
@@ -77,13 +78,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("docs/images"), help="folder of the pictures")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, socket.socket() as free:
-        logs = Path(temporary, "logs")
-        train(logs)
+        folder = Path(temporary)
+        train(folder)
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        command = [sys.executable, "-m", "sb3_ext", "inspect", "@best:CartPole-v1", "-f", str(logs), "--no-browser"]
-        server = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", "sb3_ext", "inspect", "@best:CartPole-v1", "--no-browser"]
+        server = subprocess.Popen([*command, "--port", str(port)], cwd=folder, stdout=subprocess.PIPE, text=True)
         browser = open_browser()
         try:
             assert server.stdout is not None

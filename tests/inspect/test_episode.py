@@ -61,6 +61,18 @@ def test_any_space_can_be_inspected(algorithm, observation, action):
     assert len(end["end"]["step"]) == 7 and end["is_over"]
     assert end["score"] == pytest.approx(sum(end["end"]["reward"]))
     assert "render" in start["no_pictures"] and end["last_picture"] is None
+    assert start["start"]["is_squashed"] == (algorithm is SAC)
+
+
+@pytest.mark.parametrize(("names", "columns"), [(["x"] * 23, 23), (["x"] * 41, 4), ([], 4)])
+def test_named_observations_are_listed_up_to_40(names, columns):
+    env = RandomEnv(spaces.Box(-1, 1, (len(names) or 23,)), ACTION_SPACES["Discrete"])
+    if names:
+        env.feature_names = names
+    vec_env = DummyVecEnv([lambda: env])
+    start, *_, end = messages_of(PPO("MlpPolicy", vec_env, **deepcopy(TINY)), vec_env, max_steps=1)
+    assert len([name for name in end["end"] if name.startswith("obs")]) == columns
+    assert list(start["start"]["observations"].values()) == names
 
 
 def test_the_table_is_the_one_of_the_checkpoint(logs):
@@ -102,6 +114,7 @@ def test_toy_text_has_a_map_of_values_and_policy(logs):
     assert (found["rows"], found["columns"], found["groups"]) == (4, 4, 1)
     assert len(found["values"]) == 16 and np.allclose(np.sum(found["probabilities"], axis=1), 1)
     assert found["letters"][0][0] == "S" and found["letters"][3][3] == "G"
+    assert [found["letters"][state // 4][state % 4] for state in found["terminal"]] == ["H", "H", "H", "H", "G"]
 
 
 def test_a_bandit_can_be_inspected(logs):

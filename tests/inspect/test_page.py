@@ -7,7 +7,7 @@ import time
 
 import pytest
 import uvicorn
-from inspected_runs import train
+from inspected_runs import add_episodes, stock_run, train
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -88,12 +88,20 @@ class Page:
     def choose(self, selector, value):
         Select(self.browser.find_element(By.CSS_SELECTOR, selector)).select_by_value(value)
 
+    def values(self, selector):
+        return self.ask(f"[...document.querySelector('{selector}').options].map((option) => option.value)")
+
     def press(self, *keys):
         self.browser.find_element(By.TAG_NAME, "body").send_keys(*keys)
 
     def wait_for_episodes(self):
         self.wait(lambda: self.ask("view.panes.length && view.panes.every((pane) => pane.episode.table)"))
         self.wait(lambda: self.text("#message") == "")
+
+    @property
+    def n_episodes_asked(self):
+        asked = "performance.getEntriesByType('resource').filter((entry) => entry.name.includes('api/episode'))"
+        return self.ask(f"{asked}.length")
 
     @property
     def step(self):
@@ -110,7 +118,7 @@ def page(browser, address):
 def test_an_episode_is_played_and_keys_go_through_it_without_asking_the_server(page):
     page.wait_for_episodes()
     assert page.wait(lambda: page.ask("document.querySelector('img.frame').naturalWidth")) == 600
-    before = page.ask("performance.getEntriesByType('resource').length")
+    before = page.n_episodes_asked
     page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
     assert page.step == 1
     first = page.ask("document.querySelector('img.frame').src")
@@ -123,7 +131,7 @@ def test_an_episode_is_played_and_keys_go_through_it_without_asking_the_server(p
     page.press("w")
     advantages = page.ask("view.panes[0].episode.column('advantage')")
     assert page.step == advantages.index(min(advantages))
-    assert page.ask("performance.getEntriesByType('resource').length") == before
+    assert page.n_episodes_asked == before == 1
     assert "angle" in page.text(".details") and "td error" in page.text(".details")
 
 
@@ -134,6 +142,7 @@ def test_the_table_is_sorted_by_a_column_and_a_row_leads_to_its_step(page):
     order = page.ask("view.order")
     values = page.ask("view.panes[0].episode.column('value')")
     assert [values[step] for step in order] == sorted(values)
+    assert "value ▲" in page.ask("[...document.querySelectorAll('#steps th')].map((head) => head.textContent)")
     page.ask("document.querySelectorAll('#steps tbody tr')[1].click()")
     assert page.step == order[0]
 
@@ -149,6 +158,43 @@ def test_two_models_are_shown_side_by_side_on_the_same_seed(page):
     assert "@128 (128 steps), seed 0" in titles[0] and "@final (256 steps), seed 0" in titles[1]
     states = page.ask("view.panes.map((pane) => pane.episode.column('obs_0')[0])")
     assert states[0] == states[1]
+    lines = page.ask("view.lines().map((line) => [line.name, line.colour, line.isDashed])")
+    assert [name for name, *_ in lines[:2]] == ["value (1)", "value (2)"]
+    assert lines[0][1] == lines[1][1] != lines[2][1] and [dashed for *_, dashed in lines[:2]] == [False, True]
+
+
+def test_the_frame_and_the_slider_fit_into_a_small_window(page):
+    page.wait_for_episodes()
+    size = {"width": 1366, "height": 768, "deviceScaleFactor": 1, "mobile": False}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        frame, slider = (
+            page.ask(f"(() => {{ const box = {found}.getBoundingClientRect(); return [box.top, box.bottom]; }})()")
+            for found in ("document.querySelector('img.frame')", "$('slider')")
+        )
+        assert 0 < frame[0] and frame[1] <= slider[0] and slider[1] <= 768
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_maps_share_a_scale_without_states_that_have_no_value(page):
+    maps = "[{ values: [1, 9, 3], terminal: [1] }, { values: [-2, 0], terminal: [] }]"
+    assert page.ask(f"valueRange({maps})") == [-2, 3]
+
+
+@pytest.mark.parametrize(("low", "high", "wanted"), [(0, 186, [0, 50, 100, 150]), (0.11, 0.48, [0.2, 0.3, 0.4])])
+def test_ticks_are_round_numbers(page, low, high, wanted):
+    assert page.ask(f"ticks({low}, {high}, tickStep({low}, {high}, 4))") == wanted
+
+
+def test_scores_have_four_digits(page):
+    shown = page.ask("[326.2, 0.8, 441, 1234.5, -0.0001].map(scoreText)")
+    assert shown == ["326.2", "0.8", "441", "1,235", "-0.0001"]
+
+
+def test_what_is_between_backticks_is_shown_as_code(page):
+    shown = page.ask("element('p', {}, ...withCode('Lower `gamma` <b>.')).innerHTML")
+    assert shown == "Lower <code>gamma</code> &lt;b&gt;."
 
 
 @pytest.mark.parametrize("exported_by", ["page", "command"])
@@ -199,14 +245,32 @@ def _as_running(facts):
     return json.dumps({**json.loads(facts), **known, "host": socket.gethostname(), "steps": 0})
 
 
-def test_a_run_without_a_model_says_so(page, logs, browser, address):
+def test_a_stock_run_is_followed_too_and_its_state_is_called_unknown(page, logs):
+    page.wait_for_episodes()
+    folder = logs / "ppo" / "CartPole-v1_1"
+    stock_run(folder, [10, 20])
+    try:
+        page.wait(lambda: "ppo/CartPole-v1_1" in page.values("#compare"))
+        page.choose("#run", "ppo/CartPole-v1_1")
+        page.click("[data-tab=training]")
+        page.wait(lambda: "state unknown (RL Zoo" in page.text("#state") and "30 steps of 100" in page.text("#state"))
+        assert page.values("#compare") == [RUN]
+        metric = page.browser.find_element(By.CSS_SELECTOR, "#metric option")
+        add_episodes(folder, [30])
+        page.wait(lambda: "60 steps of 100" in page.text("#state"))
+        assert metric.get_attribute("value") == "score"  # the list was not built again
+        assert "may still run" in page.text("#advice")
+    finally:
+        shutil.rmtree(folder.parent)
+
+
+def test_a_run_that_starts_later_is_listed_and_one_without_a_model_says_so(page, logs):
     page.wait_for_episodes()
     empty = logs / "ppo_ext" / "CartPole-v1_2" / "CartPole-v1"
     empty.mkdir(parents=True)
     (empty / "args.yml").write_text("algo: ppo_ext\nenv: CartPole-v1\n", encoding="utf-8")
     try:
-        page = Page(browser, address)
-        page.wait_for_episodes()
+        page.wait(lambda: "ppo_ext/CartPole-v1_2" in page.values("#run"))
         page.choose("#run", "ppo_ext/CartPole-v1_2")
         page.wait(lambda: "no model to play" in page.text("#message"))
     finally:

@@ -1,15 +1,17 @@
 """The inspector's server: what it answers, to whom, and what it says to bad requests."""
 
 import json
+import os
 import socket
 
 import pytest
-from inspected_runs import train
+from inspected_runs import stock_run, train
 from starlette.testclient import TestClient
 
 from sb3_ext.cli import main
 from sb3_ext.inspect.playground import Playground
 from sb3_ext.inspect.server import make_app
+from sb3_ext.inspect.training import training_facts
 
 POST = {"X-sb3-ext": "1"}
 
@@ -44,7 +46,39 @@ def test_a_training_has_curves_models_and_its_threshold(client):
     assert facts["state"] == "finished" and facts["steps"] == 256 and facts["threshold"] == 475
     assert facts["models"] == ["128", "256", "final", "best"]
     assert facts["curves"]["evaluation"]["x"] == [128, 256]
-    assert "train/loss" in facts["curves"] and facts["meanings"]["train/loss"]
+    assert "train/loss" in facts["curves"]
+    assert all(facts["meanings"][name] for name in facts["curves"])
+
+
+def test_advice_does_not_repeat_the_alerts(tmp_path):
+    stock_run(tmp_path, [10])
+    (tmp_path / "run.json").write_text('{"state": "finished"}', encoding="utf-8")
+    alert = {"id": "kl_high", "count": 3, "share": 0.5, "last_step": 9, "advice": "Lower learning_rate."}
+    (tmp_path / "alerts.json").write_text(json.dumps([alert]), encoding="utf-8")
+    facts = training_facts(tmp_path)
+    assert [found["id"] for found in facts["alerts"]] == ["kl_high"]
+    assert facts["advice"] and not [text for text in facts["advice"] if "kl_high" in text]
+
+
+@pytest.mark.parametrize(
+    ("episodes", "seconds_ago", "refresh_seconds", "has_advice"),
+    [
+        ([], 3600, 10, False),
+        ([50], 0, 2, False),
+        ([50], 3600, 10, False),
+        ([100], 0, 2, True),
+        ([100], 3600, None, True),
+    ],
+)
+def test_a_run_of_unknown_state_is_read_again_while_it_may_run(
+    tmp_path, episodes, seconds_ago, refresh_seconds, has_advice
+):
+    stock_run(tmp_path, episodes, n_timesteps=100)
+    then = (tmp_path / "0.monitor.csv").stat().st_mtime - seconds_ago
+    os.utime(tmp_path / "0.monitor.csv", (then, then))
+    facts = training_facts(tmp_path)
+    assert facts["state"] == "unknown" and "stock" in facts["state_hint"]
+    assert facts["refresh_seconds"] == refresh_seconds and bool(facts["advice"]) == has_advice
 
 
 def test_an_episode_comes_line_by_line(client):

@@ -28,13 +28,15 @@ class Pane {
     this.saliency = element("img", { className: "stack", alt: "what the network looks at", hidden: true });
     this.canvas = element("canvas", { width: 320, height: 320, hidden: true });
     this.details = element("div", { className: "details" });
-    const screen = element("div", { className: "screen" }, this.frame, this.stack, this.saliency, this.canvas);
-    this.root = element("article", { className: "pane" }, this.title, screen, this.details);
+    this.scale = element("small", { className: "scale", hidden: true });
+    this.screen = element("div", { className: "screen" }, this.frame, this.stack, this.saliency, this.canvas, this.scale);
+    this.root = element("article", { className: "pane" }, this.title, this.screen, this.details);
     this.frame.onload = () => this.frame.classList.toggle("pixels", this.frame.naturalWidth < 250);
   }
-  show(step) {
+  /** `range`: the values that the map's colours stand for. */
+  show(step, range) {
     const episode = this.episode, facts = episode.facts, inside = Math.min(step, episode.length - 1);
-    const score = episode.table ? `, score ${shortNumber(episode.score)} in ${episode.length} steps${episode.isOver ? "" : " (cut off)"}` : `, playing: ${episode.length} steps`;
+    const score = episode.table ? `, score ${scoreText(episode.score)} in ${episode.length} steps${episode.isOver ? "" : " (cut off)"}` : `, playing: ${episode.length} steps`;
     this.title.textContent = `${facts.algo ?? ""} on ${facts.env ?? ""}, ${facts.run ?? ""} @${facts.model ?? ""} (${shortNumber(facts.steps)} steps), seed ${facts.seed}${score}`;
     const source = episode.picture(Math.min(step, episode.frames - 1)) || episode.picture(inside);
     this.frame.hidden = !source;
@@ -45,8 +47,9 @@ class Pane {
       if (seen[key]) image.src = seen[key];
     }
     const states = episode.state();
-    this.canvas.hidden = !episode.map;
-    if (episode.map) drawMap(this.canvas, episode.map, facts.actions || [], states && states.length ? states[inside] : null);
+    this.canvas.hidden = this.scale.hidden = !episode.map;
+    this.screen.classList.toggle("mapped", Boolean(episode.map));
+    if (episode.map) { drawMap(this.canvas, episode.map, facts.actions || [], states && states.length ? states[inside] : null, range); showScale(this.scale, range); }
     this.showNumbers(inside);
   }
   showNumbers(step) {
@@ -60,7 +63,7 @@ class Pane {
     rows.push(textRow("action", action));
     for (const name of Object.keys(table).filter((key) => /^(prob|q|mean|std)_/.test(key))) {
       const index = /^prob_\d+$|^q_\d+$/.test(name) ? Number(name.split("_")[1]) : null;
-      const label = index === null || typeof chosen !== "number" ? name : `${name.startsWith("q_") ? "Q " : ""}${episode.actionName(index)}`;
+      const label = index === null || typeof chosen !== "number" ? outputName(name, episode.facts) : `${name.startsWith("q_") ? "Q " : ""}${episode.actionName(index)}`;
       rows.push(barRow(label, value(name), name.startsWith("prob") ? value(name) : null, index !== null && index === chosen));
     }
     const names = ["value", "return", "advantage", "baseline_advantage", "td_error", "entropy", "log_prob", "reward", "seen_reward", ...Object.keys(table).filter((name) => name.startsWith("term_"))];
@@ -74,6 +77,8 @@ class Pane {
   }
 }
 
+/** SAC squashes what it samples with tanh: an action is not where the mean is. */
+function outputName(name, facts) { return facts.is_squashed && /^(mean|std)_/.test(name) ? `${name} before tanh` : name; }
 function textRow(name, text) { return element("tr", {}, element("td", { textContent: name }), element("td", { textContent: text, colSpan: 2 })); }
 function barRow(name, value, share, isChosen = false) {
   const bar = element("div"), shown = share !== null && Number.isFinite(share);
@@ -88,7 +93,7 @@ const ROW_HEIGHT = 22;
 /** One or two episodes with a common slider, curves and the table. */
 class EpisodeView {
   constructor() {
-    this.panes = []; this.step = 0; this.timer = null; this.chosen = new Set(DEFAULT_CURVES); this.order = []; this.sortedBy = null;
+    this.panes = []; this.step = 0; this.timer = null; this.chosen = new Set(DEFAULT_CURVES); this.order = []; this.sorted = null;
     $("slider").oninput = () => this.goTo(Number($("slider").value));
     $("run-film").onclick = () => this.toggle();
     document.querySelectorAll("[data-jump]").forEach((button) => { button.onclick = () => this.jump(button.dataset.jump); });
@@ -98,7 +103,7 @@ class EpisodeView {
     window.addEventListener("resize", () => this.drawCurves());
   }
   start(n) {
-    this.pause(); this.step = 0; this.order = []; this.sortedBy = null;
+    this.pause(); this.step = 0; this.order = []; this.sorted = null;
     this.panes = Array.from({ length: n }, () => new Pane(new Episode()));
     $("panes").replaceChildren(...this.panes.map((pane) => pane.root));
     $("transport").hidden = false; $("curves").hidden = $("steps").hidden = true;
@@ -117,7 +122,8 @@ class EpisodeView {
   goTo(step) {
     this.step = Math.min(Math.max(step, 0), this.frames - 1);
     $("slider").value = this.step; $("position").textContent = this.step;
-    for (const pane of this.panes) if (pane.episode.length) pane.show(this.step);
+    const range = valueRange(this.panes.map((pane) => pane.episode.map).filter(Boolean));
+    for (const pane of this.panes) if (pane.episode.length) pane.show(this.step, range);
     this.drawCurves(); this.showRow();
   }
   toggle() { if (this.timer) this.pause(); else { if (this.step >= this.frames - 1) this.goTo(0); this.timer = setInterval(() => { if (this.step >= this.frames - 1) this.pause(); else this.goTo(this.step + 1); }, 40); $("run-film").textContent = "❚❚"; } }
@@ -147,31 +153,33 @@ class EpisodeView {
   }
   drawCurves() {
     if ($("curves").hidden || $("tab-episode").hidden) return;
-    const lines = [];
-    this.panes.forEach((pane, index) => {
-      if (!pane.episode.table) return;
-      for (const name of this.chosen) {
-        const y = pane.episode.column(name);
-        if (y.some((number) => number !== null)) lines.push({ name: this.panes.length > 1 ? `${name} (${index + 1})` : name, x: pane.episode.column("step"), y: y.map((n) => typeof n === "number" ? n : null) });
-      }
-    });
-    this.xOfPixel = drawChart($("episode-chart"), lines, { cursor: this.step });
+    this.xOfPixel = drawChart($("episode-chart"), this.lines(), { cursor: this.step });
+  }
+  /** A column has the same colour in both episodes; those of the second are dashed. */
+  lines() {
+    const known = this.panes[0].episode.facts.observations || {};
+    return [...this.chosen].flatMap((name, index) => this.panes.map((pane, place) => ({
+      name: `${known[name] || name}${this.panes.length > 1 ? ` (${place + 1})` : ""}`,
+      colour: COLOURS[index % COLOURS.length], isDashed: place > 0, x: pane.episode.column("step"),
+      y: pane.episode.column(name).map((y) => typeof y === "number" ? y : null),
+    }))).filter((line) => line.y.some((y) => y !== null));
   }
   headTable() {
     const names = Object.keys(this.panes[0].episode.table);
     $("steps").querySelector("thead").replaceChildren(element("tr", {}, ...names.map((name) => {
-      const head = element("th", { textContent: name });
+      const sign = this.sorted && this.sorted.name === name ? this.sorted.sign : 0;
+      const head = element("th", { textContent: `${name}${sign ? (sign > 0 ? " ▲" : " ▼") : ""}` });
       head.onclick = () => this.sort(name);
       return head;
     })));
     this.fillTable();
   }
   sort(name) {
-    const column = this.panes[0].episode.column(name), sign = this.sortedBy === name ? -1 : 1;
-    this.sortedBy = sign === -1 ? null : name;
+    const column = this.panes[0].episode.column(name), sign = this.sorted && this.sorted.name === name ? -this.sorted.sign : 1;
+    this.sorted = { name, sign };
     const rank = (value) => value === null ? Infinity : value;
     this.order.sort((a, b) => { const x = rank(column[a]), y = rank(column[b]); return sign * (x < y ? -1 : x > y ? 1 : 0) || a - b; });
-    $("table-window").scrollTop = 0; this.fillTable();
+    $("table-window").scrollTop = 0; this.headTable();
   }
   /** Only the rows that can be seen exist. */
   fillTable() {
@@ -185,7 +193,8 @@ class EpisodeView {
       row.onclick = () => this.goTo(step);
       return row;
     });
-    body.replaceChildren(gap(first * ROW_HEIGHT), ...rows, gap((this.order.length - last) * ROW_HEIGHT));
+    // The rest lets the last rows end at the window's edge: the heading then covers no half of a row
+    body.replaceChildren(gap(first * ROW_HEIGHT), ...rows, gap((this.order.length - last) * ROW_HEIGHT + box.clientHeight % ROW_HEIGHT));
   }
   showRow() {
     if ($("steps").hidden) return;

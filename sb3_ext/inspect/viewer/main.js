@@ -54,6 +54,19 @@ function showFile(view, data) {
   view.update();
 }
 
+/** Runs may start while the page is open. */
+async function listRuns() {
+  const answer = await getJson("api/runs");
+  fillSelect($("run"), answer.runs.map((run) => [run.run, run.best_score === null ? run.run : `${run.run} (${scoreText(run.best_score)})`]));
+  listOthers();
+  return answer;
+}
+
+function listOthers() {
+  const others = [...$("run").options].filter((option) => !option.selected);
+  fillSelect($("compare"), others.map((option) => [option.value, option.textContent]));
+}
+
 async function connect(view) {
   const training = new TrainingView(say), playground = new Playground(say);
   const wanted = new URLSearchParams(location.hash.slice(1)).get("model");
@@ -66,12 +79,13 @@ async function connect(view) {
   };
   for (const button of document.querySelectorAll("[data-tab]")) button.onclick = () => show(button.dataset.tab);
   const choose = async () => {
+    listOthers();
     const facts = await getJson(`api/training?run=${encodeURIComponent($("run").value)}`);
     const names = [...facts.models].reverse();
-    const options = (first) => [...first, ...names.map((name) => element("option", { value: name, textContent: name }))];
-    $("model").replaceChildren(...options([])); $("other").replaceChildren(...options([element("option", { value: "", textContent: "nothing" })]));
+    const options = names.map((name) => [name, name]);
+    fillSelect($("model"), options); fillSelect($("other"), [["", "nothing"], ...options]);
     if (names.includes(wanted)) $("model").value = wanted;
-    $("title").textContent = `${facts.algo || ""} on ${facts.env || ""}: ${facts.state}`;
+    showTitle(facts);
     $("play-episode").disabled = !names.length;
     say(names.length ? "" : "This run has no model to play. The training tab shows its curves.");
     if (!$("tab-training").hidden) await training.show($("run").value);
@@ -80,9 +94,12 @@ async function connect(view) {
   $("run").onchange = () => choose().catch((error) => say(error.message, true));
   $("ask").onsubmit = (event) => { event.preventDefault(); playEpisodes(view); };
   $("export").onclick = () => exportPage(view);
-  const { runs, first } = await getJson("api/runs");
-  const named = runs.map((run) => element("option", { value: run.run, textContent: `${run.run}${run.best_score === null || run.best_score === undefined ? "" : ` (${shortNumber(run.best_score)})`}` }));
-  $("run").replaceChildren(...named); $("compare").replaceChildren(...named.map((option) => option.cloneNode(true)));
+  const { runs, first } = await listRuns();
+  setInterval(async () => {
+    const before = $("run").value;
+    if (document.hidden || !await listRuns().catch(() => null)) return;
+    if ($("run").value !== before) $("run").onchange();
+  }, 5000);
   if (!runs.length) { say("There are no runs in this log folder. The playground works without one."); return; }
   if (first) $("run").value = first;
   if (await choose() && first) await playEpisodes(view);

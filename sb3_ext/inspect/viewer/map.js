@@ -10,20 +10,27 @@ function heat(share) {
   return `rgb(${mixed.join(",")})`;
 }
 
+/** The lowest and the highest value of maps, without states in which an episode has ended. */
+function valueRange(maps) {
+  const values = maps.flatMap((map) => map.values.filter((_, state) => !(map.terminal || []).includes(state)));
+  return [Math.min(...values), Math.max(...values)];
+}
+
+function showScale(box, [low, high]) { box.replaceChildren(`value ${shortNumber(low)} `, element("i"), ` ${shortNumber(high)}`); }
+
 /** Values as colours and the policy as arrows. Of a task with groups, those states that share the group of `state`. */
-function drawMap(canvas, map, actions, state = null) {
+function drawMap(canvas, map, actions, state = null, [low, high] = valueRange([map])) {
   const draw = canvas.getContext("2d"), { rows, columns, groups } = map;
   const space = map.axes ? 18 : 0;
   const size = Math.min((canvas.width - space) / columns, (canvas.height - space) / rows);
   const group = state === null ? 0 : state % groups;
   draw.clearRect(0, 0, canvas.width, canvas.height);
-  const low = Math.min(...map.values), high = Math.max(...map.values, low + 1e-9);
   for (let cell = 0; cell < rows * columns; cell++) {
     const index = cell * groups + group, x = space + (cell % columns) * size, y = Math.floor(cell / columns) * size;
-    const share = (map.values[index] - low) / (high - low);
-    draw.fillStyle = heat(share); draw.fillRect(x, y, size - 1, size - 1);
-    draw.strokeStyle = draw.fillStyle = share > 0.6 ? "#1d2733" : "#fff";
-    drawPolicy(draw, map.probabilities[index], actions, x + size / 2, y + size / 2, size * 0.42);
+    const share = (map.values[index] - low) / Math.max(high - low, 1e-9), isTerminal = (map.terminal || []).includes(index);
+    draw.fillStyle = isTerminal ? "#c9d1d9" : heat(share); draw.fillRect(x, y, size - 1, size - 1);
+    draw.strokeStyle = draw.fillStyle = isTerminal || share > 0.6 ? "#1d2733" : "#fff";
+    if (!isTerminal) drawPolicy(draw, map.probabilities[index], actions, x + size / 2, y + size / 2, size * 0.42);
     if (map.letters) { draw.font = `${Math.round(size / 5)}px sans-serif`; draw.fillText(map.letters[Math.floor(cell / columns)][cell % columns], x + 4, y + size / 5); }
     if (state !== null && index === state) { draw.lineWidth = 4; draw.strokeStyle = "#cf222e"; draw.strokeRect(x + 2, y + 2, size - 5, size - 5); draw.lineWidth = 1; }
   }

@@ -34,19 +34,25 @@ class Playground {
     $("stop").disabled = !state.runs;
     if (!state.task) { $("play-state").textContent = "Choose a task and press Start. The sliders work while it learns."; return; }
     const scores = state.curve.y;
-    $("play-state").textContent = `${state.task}: ${shortNumber(state.steps)} steps` + (scores.length ? `, mean score ${shortNumber(scores[scores.length - 1])}` : "") + (state.runs ? "" : " (stopped)");
+    $("play-state").textContent = `${state.task}: ${shortNumber(state.steps)} steps` + (scores.length ? `, mean score ${scoreText(scores[scores.length - 1])}` : "") + (state.runs ? "" : " (stopped)");
     drawChart($("play-chart"), [{ name: "mean score of the last 100 episodes", ...state.curve }]);
     $("play-map").hidden = !state.map && !state.policy;
-    if (state.map) drawMap($("play-map"), state.map, state.actions);
+    $("play-scale").hidden = !state.map;
+    $("play-hint").textContent = state.map ? "Colour: the critic's value. Arrows: the policy; longer is more likely." : state.policy ? "Bars: the probability of each action." : "";
+    if (state.map) { drawMap($("play-map"), state.map, state.actions); showScale($("play-scale"), valueRange([state.map])); }
     else if (state.policy) drawBars($("play-map"), state.policy.probabilities[0]);
   }
 }
 
 function drawBars(canvas, probabilities) {
-  const draw = canvas.getContext("2d"), width = canvas.width / probabilities.length, height = canvas.height - 30;
+  const draw = canvas.getContext("2d"), width = canvas.width / probabilities.length, height = canvas.height - 40;
   draw.clearRect(0, 0, canvas.width, canvas.height);
+  draw.font = "12px system-ui, sans-serif"; draw.textAlign = "center";
   probabilities.forEach((probability, index) => {
     draw.fillStyle = "#1f6feb"; draw.fillRect(index * width + 2, height * (1 - probability), width - 4, height * probability);
-    draw.fillStyle = "#1d2733"; draw.fillText(`${index}: ${probability.toFixed(2)}`, index * width + 2, height + 16);
+    const text = (said, y) => draw.fillText(said, (index + 0.5) * width, y, width - 4);
+    draw.fillStyle = "#1d2733"; text(probability.toFixed(2), height + 16);
+    draw.fillStyle = "#5d6b7a"; text(index, height + 34);
   });
+  draw.textAlign = "start";
 }

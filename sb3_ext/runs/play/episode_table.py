@@ -27,10 +27,10 @@ from sb3_ext.runs.play.policy_probe import ActionDetails, Actor, PolicyProbe
 from sb3_ext.wrappers.base import wrappers_of
 from sb3_ext.wrappers.shaping.terms import RewardTerms
 
-__all__ = ["Episode", "EpisodeTable", "Step", "Stopped", "frozen", "play_episode"]
+__all__ = ["MAX_NUMBERS", "Episode", "EpisodeTable", "Step", "Stopped", "frozen", "play_episode"]
 
-#: Of observations with more numbers than this, the table has mean, std, min and max
-_MAX_COMPONENTS = 16
+#: Of observations with more numbers than this, a table has mean, std, min and max
+MAX_NUMBERS = 16
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,14 @@ class Episode:
     """
     Iterating over it plays an episode, one step at a time. The statistics of a normalised environment must be
     :func:`frozen`.
+
+    :param max_numbers: of observations with more numbers, the table has mean, std, min and max
     """
 
-    def __init__(self, actor: Actor, vec_env: VecEnv) -> None:
+    def __init__(self, actor: Actor, vec_env: VecEnv, max_numbers: int = MAX_NUMBERS) -> None:
         self._vec_env = vec_env
         self._actor = actor
+        self._max_numbers = max_numbers
         self._vec_normalize = unwrap_vec_normalize(vec_env)
         self._has_masks = actor.uses_masks and is_masking_supported(vec_env)
         self._labels = action_labels(vec_env)
@@ -187,10 +190,10 @@ class Episode:
         if self._vec_normalize is not None:
             observations = self._vec_normalize.get_original_obs()
         if not isinstance(observations, dict):
-            return _summary("obs", observations[0])
+            return _summary("obs", observations[0], self._max_numbers)
         columns: dict[str, Any] = {}
         for key, value in observations.items():
-            columns |= _summary(f"obs_{key}", value[0])
+            columns |= _summary(f"obs_{key}", value[0], self._max_numbers)
         return columns
 
     def _action_columns(self, details: ActionDetails) -> dict[str, Any]:
@@ -286,9 +289,9 @@ def _with_first(observations: VecEnvObs, observation: Any) -> VecEnvObs:
     return np.stack([observation, *observations[1:]])
 
 
-def _summary(name: str, value: Any) -> dict[str, Any]:
+def _summary(name: str, value: Any, max_numbers: int) -> dict[str, Any]:
     numbers = np.asarray(value)
-    if numbers.size <= _MAX_COMPONENTS:
+    if numbers.size <= max_numbers:
         return _components(name, numbers)
     numbers = numbers.astype(np.float64)
     statistics = {"mean": numbers.mean(), "std": numbers.std(), "min": numbers.min(), "max": numbers.max()}

@@ -77,8 +77,12 @@ def sorted_alerts(run: RunRecord) -> list[Mapping[str, Any]]:
     return sorted(fired, key=lambda alert: (-float(alert.get("share") or 0), str(alert.get("id"))))
 
 
-def suggestions(run: RunRecord) -> list[str]:
-    """What to try next, the most urgent first, with the numbers behind it."""
+def suggestions(run: RunRecord, with_alerts: bool = True) -> list[str]:
+    """
+    What to try next, the most urgent first, with the numbers behind it.
+
+    :param with_alerts: repeat the advice of the alerts
+    """
     trend = trend_of(run.settled_score) or trend_of(run.score)
     said = [*_about_end(run), *_about_broken_numbers(run)]
     reached = reached_at(run)
@@ -89,11 +93,11 @@ def suggestions(run: RunRecord) -> list[str]:
         pass  # the score is not learned, whatever its trend
     elif run.training.get("state") not in ("failed", "interrupted", "running"):
         said += _when_not_reached(run, trend, bool(alerts))
-    for alert in alerts[:5]:
+    for alert in alerts[:5] if with_alerts else ():
         advice = str(alert.get("advice") or "no advice").rstrip(". ")
         share = alert.get("share")
         checked = "" if share is None else f", {100 * float(share):.3g} % of those it was checked in"
-        said.append(f"Alert `{alert.get('id')}` (in {number(float(alert['count']))} rows{checked}): {advice}.")
+        said.append(f"Alert `{alert.get('id')}` (in {number(float(alert['count']))} logged rows{checked}): {advice}.")
     return [*said, *_about_evaluation(run, reached)]
 
 
@@ -146,7 +150,7 @@ def _when_reached(run: RunRecord) -> list[str]:
     scores = run.evaluation_scores.values if run.evaluations else run.score.values
     last = float(scores[-1])
     if run.threshold is not None and last < run.threshold.value:
-        keep_best = " Keep the best model (see below)." if run.has_best_model else ""
+        keep_best = " Keep the best model (`best_model.zip`)." if run.has_best_model else ""
         said.append(
             f"The score fell below the threshold again, to {number(last)} at the end.{keep_best} {_calmer(run)}, or "
             "stop when it is solved."
@@ -181,7 +185,7 @@ def _when_not_reached(run: RunRecord, trend: Trend | None, has_alerts: bool) -> 
             said += f"again with stretched schedules: {_train(run, n_timesteps=2 * more)}"
         return [said]
     if trend.kind == "falling":
-        play_best = " Play the best model (see below)." if run.has_best_model else ""
+        play_best = " Play the best model (`best_model.zip`)." if run.has_best_model else ""
         return [
             f"The score was falling at the end: {change} below that of the previous fifth.{until}{play_best} "
             f"{_calmer(run)}."

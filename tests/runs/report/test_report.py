@@ -43,7 +43,7 @@ def test_alerts_come_with_counts_and_advice_and_lead_to_suggestions(reported_run
     report = (reported_run / "report.md").read_text()
     (table,) = tables_of(part_of(report, "Alerts"))
     assert table[1:] == [["kl_high", "train/approx_kl", "4", "25 %", "256", "1,024", "lower learning_rate"]]
-    assert "Alert `kl_high` (in 4 rows, 25 % of those it was checked in): lower learning_rate." in report
+    assert "Alert `kl_high` (in 4 logged rows, 25 % of those it was checked in): lower learning_rate." in report
 
 
 def test_plots_are_drawn_beside_it(reported_run):
