@@ -24,7 +24,7 @@ help:  ## list the targets
 
 setup: $(READY)  ## create the virtual environment
 
-$(READY): setup.cfg setup.py pyproject.toml constraints.txt sb3_ext_autoload.pth
+$(READY): setup.cfg setup.py pyproject.toml constraints.txt sb3_ext_autoload.pth $(wildcard sb3_ext/fast/kernel/*.[ch])
 	@echo "Setting up $(VENV) (a few minutes, once)"
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
@@ -52,5 +52,5 @@ type: $(READY)  ## check types
 	$(BIN)/mypy
 
 clean:  ## remove the virtual environment, caches and builds; logs/ stays
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info sb3_ext/fast/kernel/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,5 @@
-"""Metadata is in setup.cfg. This file refuses checkouts without links, and carries the hook into editable installs."""
+"""Metadata is in setup.cfg. This file refuses checkouts without links, builds the kernel, and carries the hook into
+editable installs."""
 
 import sys
 from pathlib import Path
@@ -20,4 +21,20 @@ class Distribution(setuptools.Distribution):
         return bool(self.data_files)
 
 
-setuptools.setup(distclass=Distribution)
+KERNEL = "sb3_ext/fast/kernel"
+
+setuptools.setup(
+    distclass=Distribution,
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},  # one wheel for all later versions of Python
+    ext_modules=[
+        setuptools.Extension(
+            f"{KERNEL.replace('/', '.')}._kernel",
+            [f"{KERNEL}/kernel.c"],
+            depends=[f"{KERNEL}/{name}.h" for name in ("core", "loss", "network", "shapes", "update")],
+            # NaN and infinity keep their meaning, so not -ffast-math
+            extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"],
+            py_limited_api=True,
+            optional=True,  # without a C compiler, training takes the plain path
+        )
+    ],
+)

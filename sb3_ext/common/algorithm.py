@@ -202,7 +202,7 @@ class ExtAlgorithm(OnPolicyAlgorithm):
 
     def learn(self, total_timesteps: int, *args: Any, **kwargs: Any) -> Self:
         """
-        Like SB3's, with the name of this class for the logs. Helper processes end with it.
+        Like SB3's, with the name of this class for the logs.
 
         :param total_timesteps: how many timesteps to train for
         :param args: further arguments of SB3's ``learn``: callback, log_interval, tb_log_name, …
@@ -210,11 +210,7 @@ class ExtAlgorithm(OnPolicyAlgorithm):
         """
         if len(args) < 3:
             kwargs.setdefault("tb_log_name", type(self).__name__)
-        try:
-            return super().learn(total_timesteps, *args, **kwargs)
-        finally:
-            if self._fast_path is not None:
-                self._fast_path.close()
+        return super().learn(total_timesteps, *args, **kwargs)
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_fast_path", "_compared_at"]

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Protocol
 
 from stable_baselines3.common.buffers import RolloutBuffer
 
-__all__ = ["ALONE", "EpochResult", "FastPath", "KLLimit", "UpdateBackend"]
+__all__ = ["ALONE", "FastPath", "KLLimit", "UpdateBackend", "UpdateResult"]
 
-#: Value of ``fast``: without helper processes
+#: Value of ``fast``: on one thread
 ALONE = "alone"
 
 
@@ -36,33 +36,40 @@ class FastPath(Protocol):
     def predicting(self, algorithm: Any) -> AbstractContextManager[None]:
         """Let ``predict`` take this path, as long as the policy does not change."""
 
-    def close(self) -> None:
-        """End helper processes; the next update starts them again."""
-
 
 class KLLimit(NamedTuple):
     """
     :param value: the largest KL divergence allowed
-    :param before_steps: check each minibatch before the step on it
-    :param after_epoch: check the whole rollout after the epoch
-    :param rollback: when it is exceeded, restore the last parameters and optimizer state found to be inside the limit
+    :param scope: ``"minibatch"``: check each minibatch before the step on it; ``"epoch"``: the whole rollout after each
+        epoch
+    :param rollback: when it is exceeded, restore the last parameters and optimizer state found to be inside the limit;
+        the last step of the update is then checked too
     """
 
     value: float
-    before_steps: bool
-    after_epoch: bool
+    scope: str
     rollback: bool
 
+    @property
+    def before_steps(self) -> bool:
+        return self.scope == "minibatch"
 
-class EpochResult(NamedTuple):
+    def checks_after(self, epoch: int, n_epochs: int) -> bool:
+        """:return: whether the whole rollout is checked after an epoch"""
+        return not self.before_steps or (self.rollback and epoch == n_epochs - 1)
+
+
+class UpdateResult(NamedTuple):
     """
     :param n_steps: gradient steps made
-    :param stopped: whether the KL limit was exceeded, which ends the update
+    :param n_epochs: epochs with at least one of them
+    :param stopped: whether the KL limit was exceeded
     :param last_kl: the KL divergence measured last, before any rollback
     :param metrics: one value per minibatch under each name
     """
 
     n_steps: int
+    n_epochs: int
     stopped: bool
     last_kl: float
     metrics: Mapping[str, Sequence[float]]
@@ -71,11 +78,5 @@ class EpochResult(NamedTuple):
 class UpdateBackend(Protocol):
     """Runs the epochs of one update."""
 
-    def run_epoch(self, limit: KLLimit | None) -> EpochResult:
-        """One pass over the rollout, in an order drawn by ``np.random.permutation`` as in SB3's buffers."""
-
-    def rollout_kl(self) -> float:
-        """:return: KL divergence over the whole rollout"""
-
-    def finish(self) -> None:
-        """The update has made its last step, or was interrupted."""
+    def run(self, n_epochs: int, limit: KLLimit | None) -> UpdateResult:
+        """Each epoch is a pass over the rollout, in an order drawn by ``np.random.permutation`` as in SB3's buffers."""

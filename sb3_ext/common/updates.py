@@ -124,18 +124,16 @@ def mean(numbers: Numbers) -> float:
 
 
 class MinibatchMetrics:
-    """Collects one number per minibatch under each name."""
+    """One number per minibatch under each name."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Mapping[str, Sequence[float]] | None = None) -> None:
         self.values: defaultdict[str, list[float]] = defaultdict(list)
+        for name, of_name in (values or {}).items():
+            self.values[name].extend(of_name)
 
     def add(self, **values: float) -> None:
         for name, value in values.items():
             self.values[name].append(value)
-
-    def extend(self, values: Mapping[str, Sequence[float]]) -> None:
-        for name, of_name in values.items():
-            self.values[name].extend(of_name)
 
     def mean(self, name: str) -> float:
         values = self.values[name]

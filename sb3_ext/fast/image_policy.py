@@ -7,9 +7,16 @@ from stable_baselines3.common.torch_layers import NatureCNN
 
 from sb3_ext.common.extractors import ImpalaCNN
 from sb3_ext.common.popart import PopArtHead
-from sb3_ext.fast.policy import ActorCriticOutput, FastPolicy, LossGradient
+from sb3_ext.fast.kernel import N_METRICS, Kernel
+from sb3_ext.fast.optimizer import OptimizerState
+from sb3_ext.fast.policy import BERNOULLI, GAUSSIAN, FastLoss, FastPolicy, Rollout
 
 __all__ = ["FastImagePolicy"]
+
+#: A rollout is evaluated in chunks of so many rows: larger ones leave the processor's caches
+_CHUNK = 1024
+#: Standard deviations of discrete actions
+_NONE = np.empty(0, np.float32)
 
 
 class FastImagePolicy(FastPolicy):
@@ -18,7 +25,13 @@ class FastImagePolicy(FastPolicy):
     def __init__(self, policy: ActorCriticPolicy) -> None:
         policy.features_extractor.to(memory_format=th.channels_last)  # type: ignore[call-overload]
         super().__init__(policy)
-        self._outputs = self._values = th.empty(0)
+        kind, sizes = self._head
+        # Only for its distributions and losses
+        self._kernel = Kernel((1, sum(sizes)), (1, 1), 0, kind, sizes, False)
+        self._log_std = policy.log_std if kind == GAUSSIAN else None
+        parameters = list(policy.parameters())
+        can_step = OptimizerState.can_do(policy.optimizer, parameters) and type(policy.optimizer) is th.optim.Adam
+        self._optimizer = OptimizerState(policy.optimizer, parameters) if can_step else None
 
     @staticmethod
     def why_not(policy: ActorCriticPolicy) -> str | None:
@@ -36,31 +49,76 @@ class FastImagePolicy(FastPolicy):
     @th.no_grad()
     def act(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
         outputs, values = self._forward(_channels_last(observations))
-        actions = self._head.sample(outputs)
-        log_prob, _ = self._head.evaluate(outputs, actions.reshape(len(actions), -1))
-        return th.from_numpy(actions), values, th.from_numpy(log_prob)
+        actions = self._sample(outputs)
+        log_probs = self._log_probs(outputs, self.prepare_actions(actions.numpy()))
+        return actions, values, th.from_numpy(log_probs)
+
+    def _sample(self, outputs: th.Tensor) -> th.Tensor:
+        n = len(outputs)
+        if self._head.kind == BERNOULLI:
+            return th.bernoulli(th.sigmoid(outputs))
+        out = self.empty_actions(n)
+        self._kernel.choose(outputs.numpy(), self._deviations(), self.draw(n).numpy(), out)
+        return th.from_numpy(out)
+
+    def _log_probs(self, outputs: th.Tensor, actions: np.ndarray) -> np.ndarray:
+        log_probs = np.empty(len(actions), np.float32)
+        self._kernel.log_probs(outputs.numpy(), self._deviations(), actions, log_probs)
+        return log_probs
+
+    def _deviations(self) -> np.ndarray:
+        return _NONE if self._log_std is None else self._log_std.detach().numpy()
 
     def prepare(self, observations: np.ndarray) -> np.ndarray:
         """Height, width, channels: the memory layout from here on."""
         return np.ascontiguousarray(observations.transpose(0, 2, 3, 1))
 
-    def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> ActorCriticOutput:
-        images = th.as_tensor(observations)
-        if isinstance(observations, np.ndarray):
-            images = images.permute(0, 3, 1, 2)
-        self._outputs, self._values = self._forward(_channels_last(images))
-        log_prob, entropy = self._head.evaluate(self._outputs.detach(), actions)
-        return self._values.detach().numpy()[:, 0], log_prob, entropy
+    @th.no_grad()
+    def evaluate(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, log_probs = np.empty(len(actions), np.float32), np.empty(len(actions), np.float32)
+        for start in range(0, len(actions), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            outputs, of_part = self._forward(_images(observations[part]))
+            values[part], log_probs[part] = of_part.numpy()[:, 0], self._log_probs(outputs, actions[part])
+        return values, log_probs
 
-    def backward(self, gradient: LossGradient) -> None:
-        self._flat.gradients.zero_()
-        outputs_gradient = self._head.backward(gradient.log_prob, gradient.entropy)
-        th.autograd.backward([self._outputs, self._values], [outputs_gradient, th.from_numpy(gradient.values[:, None])])
+    def differentiate(self, rollout: Rollout, rows: np.ndarray, loss: FastLoss) -> np.ndarray:
+        outputs, values = self._forward(_images(rollout.observations[rows]))
+        of_outputs, of_values, metrics = th.empty_like(outputs), th.empty_like(values), np.empty(N_METRICS)
+        of_log_std = np.empty_like(self._deviations())
+        self._kernel.loss(
+            outputs.detach().numpy(),
+            values.detach().numpy(),
+            self._deviations(),
+            rollout.actions[rows],
+            rollout.columns[rows],
+            of_outputs.numpy(),
+            of_values.numpy(),
+            of_log_std,
+            metrics,
+            loss,
+        )
+        self._policy.optimizer.zero_grad()
+        th.autograd.backward([outputs, values], [of_outputs, of_values])
+        if self._log_std is not None:
+            self._log_std.grad = th.from_numpy(of_log_std)
+        return metrics
+
+    def step(self) -> None:
+        if self._optimizer is None:
+            super().step()
+        else:
+            self._optimizer.step_with_adam()
 
     def _forward(self, images: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         features = self._policy.features_extractor(images)
         actor_latent, critic_latent = self._policy.mlp_extractor(features)
         return self._policy.action_net(actor_latent), self._policy.value_net(critic_latent)
+
+
+def _images(observations: np.ndarray) -> th.Tensor:
+    """Of prepared observations."""
+    return _channels_last(th.from_numpy(observations).permute(0, 3, 1, 2))
 
 
 def _channels_last(images: th.Tensor) -> th.Tensor:

@@ -1,6 +1,7 @@
-"""Policies for vectors: actor and critic are separate multi-layer perceptrons."""
+"""Policies for vectors: actor and critic are separate multi-layer perceptrons, which the kernel computes."""
 
-import warnings
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,41 +11,55 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import nn
 
+from sb3_ext.common.fast_path import KLLimit, UpdateResult
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.adaptive_choice import AdaptiveChoice
-from sb3_ext.fast.critic_process import CriticProcess, CriticProcessFailed, can_fork
-from sb3_ext.fast.flat import AdamPart, FlatAdam
-from sb3_ext.fast.mlp import ACTIVATIONS, Mlp, Workspace
-from sb3_ext.fast.policy import ActorCriticOutput, FastPolicy, LossGradient
+from sb3_ext.fast.kernel import N_METRICS, Kernel
+from sb3_ext.fast.optimizer import OptimizerArrays, OptimizerState, gradients_of
+from sb3_ext.fast.policy import BERNOULLI, GAUSSIAN, FastLoss, FastPolicy, Rollout
 
 __all__ = ["FastMlpPolicy"]
 
-#: Acting is faster in NumPy for up to so many environments, if no layer has more weights than this: beyond, NumPy's
-#: BLAS uses all cores, whatever torch was told, and its threads wait for each other when the machine is busy.
-_FEW, _NARROW = 32, 8192
+_ACTIVATIONS: dict[type[nn.Module], int] = {nn.Tanh: 0, nn.ReLU: 1}
+_MOST_LAYERS = 16
+#: Minibatches of an update that is worth a second thread
+_MANY = 8
+_NO_LIMIT = (False, False, False, 0.0)
+_NO_OPTIMIZER = (2, 0.0, 0.0, 0.0, 0.0)
 
 
 class FastMlpPolicy(FastPolicy):
     """
-    In rollouts it only acts; values and log-probabilities are computed for all steps at the end. With PopArt,
-    :meth:`evaluate` returns normalised values, which the loss needs.
+    In rollouts it only acts; values and log-probabilities are computed for all steps at the end. With PopArt, the
+    kernel's values are normalised, as the loss needs them.
     """
 
     def __init__(self, policy: ActorCriticPolicy) -> None:
         super().__init__(policy)
         extractor = policy.mlp_extractor
-        workspace = Workspace()
-        self._actor = Mlp(*_layers(extractor.policy_net, policy.action_net), workspace)
-        self._critic = Mlp(*_layers(extractor.value_net, policy.value_net), workspace)
-        weights = [layer.weight.numel() for layer in _layers(extractor.policy_net, policy.action_net)[0]]
-        self._few = _FEW if max(weights) <= _NARROW else 0
+        self._actor = _parameters(extractor.policy_net, policy.action_net)
+        self._critic = _parameters(extractor.value_net, policy.value_net)
+        if self._head.kind == GAUSSIAN:
+            self._actor.append(policy.log_std)
+        self._actor_arrays, self._critic_arrays = (
+            [parameter.detach().numpy() for parameter in parameters] for parameters in (self._actor, self._critic)
+        )
+        every = [*self._actor, *self._critic]
+        can_step = OptimizerState.can_do(policy.optimizer, every)
+        self._optimizer = OptimizerState(policy.optimizer, every) if can_step else None
         # PopArt's head is a linear layer whose output is scaled to the returns' units
         self._popart = policy.value_net if isinstance(policy.value_net, PopArtHead) else None
         self._is_one_hot = isinstance(policy.observation_space, spaces.Discrete)
-        self._critic_process: CriticProcess | None = None
-        self._process_failed = False
-        #: Whether an update is faster in this process alone (0) or with the critic in another one (1)
-        self.split_choice = AdaptiveChoice()
+        #: Whether an update is faster on one thread (0) or with the critic on another one (1)
+        self.thread_choice = AdaptiveChoice()
+        self._kernel = Kernel(
+            _widths(extractor.policy_net, policy.action_net),
+            _widths(extractor.value_net, policy.value_net),
+            _activation(extractor.policy_net) or _activation(extractor.value_net),
+            self._head.kind,
+            self._head.sizes,
+            self._is_one_hot,
+        )
 
     @staticmethod
     def why_not(policy: ActorCriticPolicy) -> str | None:
@@ -57,95 +72,126 @@ class FastMlpPolicy(FastPolicy):
             layers = list(network)
             kinds = {type(layer) for layer in layers[1::2]}
             alternate = all(type(layer) is nn.Linear and layer.bias is not None for layer in layers[::2])
-            if not alternate or len(layers) % 2 or len(kinds) > 1 or not kinds <= set(ACTIVATIONS):
+            if not alternate or len(layers) % 2 or len(kinds) > 1 or not kinds <= set(_ACTIVATIONS):
                 return f"of the layers {', '.join(dict.fromkeys(type(layer).__name__ for layer in layers))}"
+            if len(layers) // 2 >= _MOST_LAYERS:
+                return f"it has more than {_MOST_LAYERS - 1} hidden layers"
+        if any(parameter.dtype != th.float32 for parameter in policy.parameters()):
+            return "its parameters are not float32"
         return None
 
     def act(self, observations: th.Tensor) -> tuple[th.Tensor, None, None]:
-        return th.from_numpy(self._head.sample(self._outputs(observations))), None, None
+        return self._choose(observations, deterministic=False), None, None
 
     def predict(self, observations: th.Tensor, deterministic: bool) -> th.Tensor:
-        choose = self._head.mode if deterministic else self._head.sample
-        return th.from_numpy(choose(self._outputs(observations)))
+        return self._choose(observations, deterministic)
 
-    def _outputs(self, observations: th.Tensor) -> th.Tensor:
-        """The actor's, for one observation per environment."""
-        rows = self._rows(observations)
-        if len(rows) <= self._few:
-            return th.from_numpy(self._actor.forward_few(rows.numpy()))
-        return self._actor.forward(rows)
+    def _choose(self, observations: th.Tensor, deterministic: bool) -> th.Tensor:
+        rows = self.prepare(observations.numpy())
+        n = len(rows)
+        out = self.empty_actions(n)
+        if self._head.kind == BERNOULLI:
+            self._kernel.act(self._actor_arrays, rows, None, out)
+            probabilities = th.from_numpy(out).sigmoid_()
+            return th.round(probabilities) if deterministic else th.bernoulli(probabilities)
+        self._kernel.act(self._actor_arrays, rows, None if deterministic else self.draw(n).numpy(), out)
+        return th.from_numpy(out)
+
+    def predict_values(self, observations: th.Tensor) -> th.Tensor:
+        values, _ = self.evaluate(self.prepare(observations.numpy()), None)
+        return th.from_numpy(self._denormalize(values)).view(-1, 1)
+
+    def evaluate(self, observations: np.ndarray, actions: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        values, log_probs = np.empty(len(observations), np.float32), np.empty(len(observations), np.float32)
+        self._kernel.evaluate(self._actor_arrays, self._critic_arrays, observations, actions, values, log_probs)
+        return values, log_probs
 
     def evaluate_rollout(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, log_probs = super().evaluate_rollout(observations, actions)
-        if self._popart is not None:
-            mean, std = (statistic.item() for statistic in self._popart.statistics())
-            values = values * np.float32(std) + np.float32(mean)
-        return values, log_probs
+        return self._denormalize(values), log_probs
+
+    def _denormalize(self, values: np.ndarray) -> np.ndarray:
+        if self._popart is None:
+            return values
+        mean, std = (statistic.item() for statistic in self._popart.statistics())
+        return values * np.float32(std) + np.float32(mean)
 
     def prepare(self, observations: np.ndarray) -> np.ndarray:
-        if self._is_one_hot:
-            return observations.reshape(-1).astype(np.int64, copy=False)
-        return observations.reshape(len(observations), -1).astype(np.float32, copy=False)
-
-    def evaluate(self, observations: np.ndarray | th.Tensor, actions: np.ndarray) -> ActorCriticOutput:
-        rows = self._rows(th.as_tensor(observations))
-        values = self._critic.forward(rows).numpy()[:, 0]
-        return values, *self.evaluate_actor(rows, actions)
-
-    def evaluate_actor(self, rows: th.Tensor, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """:return: log-probabilities and entropies"""
-        return self._head.evaluate(self._actor.forward(rows), actions)
-
-    def _rows(self, observations: th.Tensor) -> th.Tensor:
         """One float vector per observation, as SB3 makes them; or the position of the 1 in a one-hot vector."""
         if self._is_one_hot:
-            return observations.flatten().long()
-        if observations.dim() == 2 and observations.dtype == th.float32:
-            return observations
-        return observations.flatten(1).float()
+            return np.ascontiguousarray(observations.reshape(-1), dtype=np.int64)
+        return np.ascontiguousarray(observations.reshape(len(observations), -1), dtype=np.float32)
 
-    def backward(self, gradient: LossGradient) -> None:
-        self.backward_actor(gradient.log_prob, gradient.entropy)
-        self._critic.backward(th.from_numpy(gradient.values[:, None]))
-
-    def backward_actor(self, log_prob_gradient: np.ndarray, entropy_gradient: float) -> None:
-        """Write the gradients of the actor's parameters."""
-        self._actor.backward(self._head.backward(log_prob_gradient, entropy_gradient))
-
-    def can_split(self) -> bool:
-        """:return: whether the critic can be updated in another process"""
-        if self._critic_process is not None and not self._critic_process.is_alive():
-            self.do_without_process(self._critic_process.failure())
-        return self._adam is not None and not self._process_failed and th.get_num_threads() == 1 and can_fork()
-
-    def do_without_process(self, failure: CriticProcessFailed) -> None:
-        """Warn, and never start one again."""
-        self._process_failed = True
-        self.close()
-        warnings.warn(
-            f"The process that updates the critic {failure}. Training goes on without it, with the same results. "
-            "fast='alone' never starts one.",
-            stacklevel=2,
+    def update(
+        self,
+        rollout: Rollout,
+        loss: FastLoss,
+        bounds: np.ndarray,
+        draw: Callable[[], np.ndarray],
+        n_epochs: int,
+        limit: KLLimit | None,
+    ) -> UpdateResult:
+        optimizer = self._optimizer
+        if optimizer is None:
+            return super().update(rollout, loss, bounds, draw, n_epochs, limit)
+        before = None if limit is None else np.random.get_state()
+        orders = np.stack([draw() for _ in range(n_epochs)])
+        per_epoch = len(bounds) - 1
+        metrics, count = np.empty((n_epochs * per_epoch, N_METRICS)), np.array([optimizer.n_steps])
+        flags = (
+            _NO_LIMIT if limit is None else (limit.before_steps, not limit.before_steps, limit.rollback, limit.value)
         )
+        option = self.thread_choice.choose() if self.may_thread and len(metrics) >= _MANY else 0
+        start = time.perf_counter()
+        try:
+            n_minibatches, n_steps, stopped, last_kl = self._kernel.update(
+                optimizer.arrays(self._actor),
+                optimizer.arrays(self._critic),
+                *rollout,
+                orders,
+                bounds,
+                metrics,
+                count,
+                n_epochs,
+                loss,
+                flags,
+                optimizer.settings(),
+                bool(option),
+            )
+        finally:  # also on Ctrl-C
+            optimizer.n_steps = count[0]
+        self.thread_choice.tell(option, (time.perf_counter() - start) / n_minibatches)
+        if stopped and before is not None:
+            # SB3 draws the order of an epoch when it begins: leave the random numbers as it would
+            np.random.set_state(before)
+            for _ in range(-(-n_minibatches // per_epoch)):
+                draw()
+        values = {name: metrics[:n_minibatches, place].tolist() for name, place in loss.metrics.items()}
+        values |= {name: metrics[:n_steps, place].tolist() for name, place in loss.norms.items()}
+        return UpdateResult(n_steps, -(-n_steps // per_epoch), stopped, last_kl, values)
 
-    def close(self) -> None:
-        if self._critic_process is not None:
-            self._critic_process.close()
-            self._critic_process = None
-
-    def split(self, observations: np.ndarray) -> tuple[FlatAdam, AdamPart, CriticProcess]:
-        """
-        :return: the optimizer, its part that steps the actor's parameters, and the process that updates the critic
-        """
-        assert self._adam is not None
-        if self._critic_process is None or not self._critic_process.fits(observations):
-            self.close()
-            adam = self._adam.part(self._flat.critic)
-            self._critic_process = CriticProcess(self._critic, adam, observations)
-        return self._adam, self._adam.part(self._flat.actor), self._critic_process
+    def differentiate(self, rollout: Rollout, rows: np.ndarray, loss: FastLoss) -> np.ndarray:
+        metrics = np.empty((1, N_METRICS))
+        actor = OptimizerArrays(self._actor_arrays, gradients_of(self._actor), None, None)
+        critic = OptimizerArrays(self._critic_arrays, gradients_of(self._critic), None, None)
+        bounds = np.array([0, len(rows)])
+        whole = loss._replace(max_norm=np.inf)  # clipped later, with the step
+        self._kernel.update(
+            actor, critic, *rollout, rows, bounds, metrics, np.zeros(1), 1, whole, _NO_LIMIT, _NO_OPTIMIZER, False
+        )
+        return metrics[0]
 
 
-def _layers(hidden: nn.Sequential, last: Any) -> tuple[list[nn.Linear], type[nn.Module] | None]:
+def _parameters(hidden: nn.Sequential, last: Any) -> list[nn.Parameter]:
+    """Weights and biases from the first layer to the last, in the kernel's order."""
     linear = [layer for layer in hidden if isinstance(layer, nn.Linear)]
-    activations = [type(layer) for layer in hidden if not isinstance(layer, nn.Linear)]
-    return [*linear, last], activations[0] if activations else None
+    return [parameter for layer in (*linear, last) for parameter in (layer.weight, layer.bias)]
+
+
+def _widths(hidden: nn.Sequential, last: Any) -> tuple[int, ...]:
+    linear = [*(layer for layer in hidden if isinstance(layer, nn.Linear)), last]
+    return (linear[0].in_features, *(layer.out_features for layer in linear))
+
+
+def _activation(hidden: nn.Sequential) -> int:
+    return next((_ACTIVATIONS[type(layer)] for layer in hidden if type(layer) in _ACTIVATIONS), 0)

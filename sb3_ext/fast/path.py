@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,11 +15,12 @@ from stable_baselines3.common.preprocessing import is_image_space
 from torch import nn
 
 from sb3_ext.common.clean_text import say
+from sb3_ext.common.fast_path import ALONE
 from sb3_ext.common.popart import PopArtHead
-from sb3_ext.fast.heads import has_head
+from sb3_ext.fast import kernel
 from sb3_ext.fast.image_policy import FastImagePolicy
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
-from sb3_ext.fast.policy import FastPolicy, has_hooks
+from sb3_ext.fast.policy import FastPolicy, has_hooks, head_of
 from sb3_ext.fast.rollouts import DeferredValuesBuffer, DeferredValuesRolloutBuffer, actor_only
 
 __all__ = ["CpuFastPath", "find_fast_policy"]
@@ -64,6 +66,7 @@ class CpuFastPath:
             if isinstance(found, str):
                 return found
             self._policy = found(algorithm.policy)
+            self._policy.may_thread = algorithm.fast != ALONE and _n_cores() > 1
         return self._policy
 
     @contextmanager
@@ -79,7 +82,7 @@ class CpuFastPath:
             if policy is None:
                 yield
             else:
-                with actor_only(algorithm, policy.act, buffer, policy.evaluate_rollout):
+                with actor_only(algorithm, policy, buffer):
                     yield
         finally:
             buffer.on_complete = None  # it would keep the algorithm alive
@@ -101,14 +104,12 @@ class CpuFastPath:
             for name in shadows:
                 del vars(policy)[name]
 
-    def close(self) -> None:
-        if self._policy is not None:
-            self._policy.close()
-
 
 def find_fast_policy(algorithm: OnPolicyAlgorithm) -> type[FastPolicy] | str:
     """:return: the fast path for the algorithm's policy; or why there is none, as the end of a sentence"""
     policy = algorithm.policy
+    if kernel.WHY_NOT is not None:
+        return kernel.WHY_NOT
     if algorithm.device.type != "cpu":
         return f"the device is {algorithm.device}"
     if algorithm.use_sde:
@@ -126,10 +127,15 @@ def find_fast_policy(algorithm: OnPolicyAlgorithm) -> type[FastPolicy] | str:
     return found.why_not(policy) or found
 
 
+def _n_cores() -> int:
+    """Of those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _why_not_heads(policy: ActorCriticPolicy) -> str | None:
     if type(policy.action_net) is not nn.Linear or type(policy.value_net) not in (nn.Linear, PopArtHead):
         return f"of the heads {type(policy.action_net).__name__} and {type(policy.value_net).__name__}"
-    if not has_head(policy.action_space):
+    if head_of(policy.action_space) is None:
         return f"of its actions ({type(policy.action_space).__name__})"
     return None
 

@@ -13,7 +13,10 @@ import torch as th
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-__all__ = ["DeferredValuesBuffer", "DeferredValuesRolloutBuffer", "actor_only"]
+from sb3_ext.fast.kernel import WHY_NOT, gae
+from sb3_ext.fast.policy import FastPolicy
+
+__all__ = ["DeferredValuesBuffer", "DeferredValuesRolloutBuffer", "actor_only", "flatten_buffer"]
 
 #: Returns the values and log-probabilities of a rollout's observations and actions
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -54,7 +57,24 @@ class DeferredValuesBuffer(RolloutBuffer):
 
     def compute_returns_and_advantage(self, last_values: th.Tensor, dones: np.ndarray) -> None:
         self._complete()
-        super().compute_returns_and_advantage(last_values, dones)
+        if WHY_NOT is not None:
+            super().compute_returns_and_advantage(last_values, dones)
+            return
+        last = last_values.detach().cpu().numpy().astype(np.float32, copy=False).reshape(-1)
+        self.returns = np.empty_like(self.advantages)
+        gae(
+            self.rewards,
+            self.values,
+            self.episode_starts,
+            np.ascontiguousarray(last),
+            dones.astype(np.float32),
+            self.advantages,
+            self.returns,
+            self.buffer_size,
+            self.n_envs,
+            self.gamma,
+            self.gae_lambda,
+        )
 
     def _complete(self) -> None:
         if self._has_gaps:
@@ -73,18 +93,24 @@ class DeferredValuesRolloutBuffer(DeferredValuesBuffer, RolloutBuffer):
     """SB3's buffer with deferred values."""
 
 
+def flatten_buffer(buffer: RolloutBuffer) -> None:
+    """What RolloutBuffer.get does when it is called first."""
+    if not buffer.generator_ready:
+        for name in ("observations", "actions", "values", "log_probs", "advantages", "returns"):
+            setattr(buffer, name, buffer.swap_and_flatten(getattr(buffer, name)))
+        buffer.generator_ready = True
+
+
 @contextmanager
 def actor_only(
     algorithm: OnPolicyAlgorithm,
-    act: Callable[[th.Tensor], tuple[th.Tensor, Any, Any]],
+    fast: FastPolicy,
     buffer: DeferredValuesBuffer,
-    evaluate: Evaluate,
 ) -> Iterator[None]:
     """
     Let the policy only act when the rollout's loop asks it. Callbacks that ask it themselves get the usual answer.
 
-    :param act: returns actions for observations, and values and log-probabilities or ``None``
-    :param evaluate: returns the values and log-probabilities that were left out
+    :param fast: acts, and returns the values and log-probabilities that were left out
     """
     policy = algorithm.policy
     full_forward = policy.forward
@@ -92,13 +118,14 @@ def actor_only(
     def forward(observations: th.Tensor, *args: Any, **kwargs: Any) -> tuple[th.Tensor, Any, Any]:
         last = algorithm._last_obs
         if isinstance(last, np.ndarray) and observations.data_ptr() == last.__array_interface__["data"][0]:
-            return act(observations)
+            return fast.act(observations)
         return full_forward(observations, *args, **kwargs)
 
     policy.forward = forward  # type: ignore[method-assign, assignment]
-    buffer.evaluate = evaluate
+    policy.predict_values = fast.predict_values  # type: ignore[method-assign, assignment]
+    buffer.evaluate = fast.evaluate_rollout
     try:
         yield
     finally:
-        del policy.forward
+        del policy.forward, policy.predict_values
         buffer.evaluate = None

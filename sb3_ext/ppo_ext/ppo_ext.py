@@ -9,18 +9,14 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from sb3_ext.common.fast_path import ALONE, FastPath, UpdateBackend
+from sb3_ext.common.fast_path import FastPath, UpdateBackend
 from sb3_ext.common.names import arguments_of, checked_keywords
 from sb3_ext.common.policies import POLICIES
 from sb3_ext.common.popart import PopArtHead
-from sb3_ext.fast.critic_process import CriticProcessFailed
-from sb3_ext.fast.mlp_policy import FastMlpPolicy
 from sb3_ext.fast.path import CpuFastPath
-from sb3_ext.fast.policy import FastPolicy
-from sb3_ext.fast.rollouts import DeferredValuesRolloutBuffer
+from sb3_ext.fast.policy import FastLoss, FastPolicy, FastUpdate, LossKind, Rollout, minibatch_bounds
+from sb3_ext.fast.rollouts import DeferredValuesRolloutBuffer, flatten_buffer
 from sb3_ext.ppo_ext.loss import LossSettings
-from sb3_ext.ppo_ext.split_steps import SplitUpdate, TimedUpdate
-from sb3_ext.ppo_ext.steps import NumpyUpdate, flatten_rollout
 from sb3_ext.ppo_ext.update import PPOUpdate
 
 __all__ = ["PPOExt"]
@@ -71,8 +67,7 @@ class PPOExt(PPOUpdate, PPO):
         one update to the next
     :param value_loss: ``"mse"``, or ``"huber"``, which is less sensitive to outliers
     :param normalize_values: Learn values in units of the returns' standard deviation (PopArt)
-    :param fast: Take the fast path where it applies; ``"alone"``: in this process only (the critic may otherwise be
-        updated in another one, where that is faster)
+    :param fast: Take the fast path where it applies
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
@@ -129,34 +124,38 @@ class PPOExt(PPOUpdate, PPO):
         self.fast = fast
         super().__init__(**arguments_of(PPO.__init__, locals()))
 
-    def _train_on_rollout(self, settings: LossSettings) -> Any:
-        n_updates = self._n_updates
-        try:
-            return super()._train_on_rollout(settings)
-        except CriticProcessFailed as failure:
-            # All parameters are as before the update: repeat it in this process
-            self.fast_policy.do_without_process(failure)
-            self._n_updates = n_updates
-            return super()._train_on_rollout(settings)
-
     def _make_update(self, settings: LossSettings) -> UpdateBackend:
         policy: FastPolicy | None = self.fast_policy
         evaluates_differently = type(self)._evaluate is not PPOExt._evaluate
         if policy is None or evaluates_differently or type(self.rollout_buffer) is not DeferredValuesRolloutBuffer:
             return super()._make_update(settings)
-        rollout = flatten_rollout(policy, self.rollout_buffer, self._normalize_values)
-        arguments = (rollout, self.batch_size, settings, self.max_grad_norm, self._rollout_kl)
-        # Rollback needs all parameters at rest after each step
-        stays_here = self.fast == ALONE or self.kl_rollback
-        if stays_here or not isinstance(policy, FastMlpPolicy) or not policy.can_split():
-            return NumpyUpdate(policy, *arguments)
-        option = policy.split_choice.choose()
-        try:
-            update = SplitUpdate(policy, *arguments) if option else NumpyUpdate(policy, *arguments)
-        except CriticProcessFailed as failure:
-            policy.do_without_process(failure)
-            return NumpyUpdate(policy, *arguments)
-        return TimedUpdate(update, policy.split_choice, option)
+        rollout = self._fast_rollout(policy)
+        return FastUpdate(policy, rollout, self._fast_loss(settings), minibatch_bounds(rollout.n, self.batch_size))
+
+    def _fast_rollout(self, policy: FastPolicy) -> Rollout:
+        buffer = self.rollout_buffer
+        flatten_buffer(buffer)
+        values, returns = self._normalize_values(buffer.values), self._normalize_values(buffer.returns)
+        columns = (values, buffer.log_probs, buffer.advantages, returns)
+        return policy.prepare_rollout(buffer.observations, buffer.actions, columns)
+
+    def _fast_loss(self, settings: LossSettings) -> FastLoss:
+        return FastLoss(
+            kind=LossKind.PPO,
+            normalize=settings.normalize_advantage,
+            huber=settings.value_loss == "huber",
+            clip=settings.clip_range,
+            clip_vf=-1.0 if settings.clip_range_vf is None else settings.clip_range_vf,
+            ent_coef=settings.ent_coef,
+            vf_coef=settings.vf_coef,
+            max_norm=self.max_grad_norm,
+        )
+
+    def _rollout_kl(self) -> float:
+        policy: FastPolicy | None = self.fast_policy
+        if policy is None or type(self)._evaluate is not PPOExt._evaluate:
+            return super()._rollout_kl()
+        return policy.kl(self._fast_rollout(policy))
 
     def _normalize_values(self, values: np.ndarray) -> np.ndarray:
         head = self.policy.value_net

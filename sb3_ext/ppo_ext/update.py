@@ -7,8 +7,7 @@ minibatch. Their constructors and rollouts are used as they are.
 import math
 import warnings
 from collections.abc import Iterable
-from contextlib import suppress
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch as th
 from stable_baselines3.common.type_aliases import RolloutBufferSamples, Schedule
@@ -16,12 +15,11 @@ from stable_baselines3.common.utils import FloatSchedule, explained_variance, up
 
 from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.arguments import read_flag, read_number
-from sb3_ext.common.fast_path import UpdateBackend
+from sb3_ext.common.fast_path import KLLimit, UpdateBackend, UpdateResult
 from sb3_ext.common.names import check_choice
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.common.updates import MinibatchMetrics, PolicyOutput, evaluate_batch, in_order, rollout_kl
-from sb3_ext.fast.critic_process import CriticProcessFailed
-from sb3_ext.ppo_ext.kl import KL_STOP_SCOPES, adapted_learning_rate, limit_of_epoch
+from sb3_ext.ppo_ext.kl import KL_STOP_SCOPES, adapted_learning_rate
 from sb3_ext.ppo_ext.loss import VALUE_LOSSES, LossSettings
 from sb3_ext.ppo_ext.steps import PlainUpdate
 
@@ -31,13 +29,6 @@ OPTIMIZER_RESETS = ("never", "lr_jump")
 
 #: A learning rate that changes by this factor from one update to the next has jumped
 _LR_JUMP = 2.0
-
-
-class _UpdateResult(NamedTuple):
-    n_steps: int
-    stopped: bool
-    last_kl: float
-    metrics: MinibatchMetrics
 
 
 class PPOUpdate(ExtAlgorithm):
@@ -126,23 +117,18 @@ class PPOUpdate(ExtAlgorithm):
         if isinstance(self.policy.value_net, PopArtHead):
             self.policy.value_net.update_statistics(th.as_tensor(self.rollout_buffer.returns, device=self.device))
         settings = self._loss_settings()
-        result = self._train_on_rollout(settings)
+        result = self._make_update(settings).run(self.n_epochs, self._kl_limit())
+        self._n_updates += result.n_epochs
         self._n_kl_stops += int(result.stopped)
         self._adapt_learning_rate(result.stopped, result.last_kl)
-        self._log_losses(result.metrics, settings)
-        self._log_kl(result)
+        metrics = MinibatchMetrics(result.metrics)
+        self._log_losses(metrics, settings)
+        self._log_kl(result, metrics)
 
-    def _train_on_rollout(self, settings: LossSettings) -> _UpdateResult:
-        backend = self._make_update(settings)
-        try:
-            result = self._run_epochs(backend)
-        # Ctrl-C too; what ended the update is more important than what happened to the critic's process then
-        except BaseException:
-            with suppress(CriticProcessFailed):
-                backend.finish()
-            raise
-        backend.finish()
-        return result
+    def _kl_limit(self) -> KLLimit | None:
+        if self.target_kl is None:
+            return None
+        return KLLimit(self.kl_stop_factor * self.target_kl, self.kl_stop_scope, self.kl_rollback)
 
     def _make_update(self, settings: LossSettings) -> UpdateBackend:
         return PlainUpdate(
@@ -153,20 +139,6 @@ class PPOUpdate(ExtAlgorithm):
             self.max_grad_norm,
             self._rollout_kl,
         )
-
-    def _run_epochs(self, backend: UpdateBackend) -> _UpdateResult:
-        value = None if self.target_kl is None else self.kl_stop_factor * self.target_kl
-        n_steps, metrics = 0, MinibatchMetrics()
-        for epoch in range(self.n_epochs):
-            is_last = epoch == self.n_epochs - 1
-            result = backend.run_epoch(limit_of_epoch(value, self.kl_stop_scope, self.kl_rollback, is_last))
-            metrics.extend(result.metrics)
-            n_steps += result.n_steps
-            # An epoch that was stopped before its first step changed nothing
-            self._n_updates += int(result.n_steps > 0)
-            if result.stopped:
-                break
-        return _UpdateResult(n_steps, result.stopped, result.last_kl, metrics)
 
     def _evaluate(self, batch: Any) -> tuple[PolicyOutput, RolloutBufferSamples]:
         """Returns the policy's output for a minibatch, and the samples that it is for."""
@@ -240,9 +212,9 @@ class PPOUpdate(ExtAlgorithm):
         if settings.clip_range_vf is not None:
             self.logger.record("train/clip_range_vf", settings.clip_range_vf)
 
-    def _log_kl(self, result: _UpdateResult) -> None:
+    def _log_kl(self, result: UpdateResult, metrics: MinibatchMetrics) -> None:
         minibatches_per_epoch = -(-self.rollout_buffer.buffer_size * self.rollout_buffer.n_envs // self.batch_size)
-        self.logger.record("train/approx_kl_max", result.metrics.max("approx_kl"))
+        self.logger.record("train/approx_kl_max", metrics.max("approx_kl"))
         self.logger.record("train/epochs_run", result.n_steps / minibatches_per_epoch)
         self.logger.record("train/kl_stopped", int(result.stopped))
         self.logger.record("train/kl_stops", self._n_kl_stops)

@@ -105,9 +105,16 @@ class EpisodeBuffer(DeferredValuesBuffer, RolloutBuffer):
             samples
         :return: the ready steps in random order, each in exactly one minibatch
         """
-        n_batches = 1 if batch_size is None else max(1, round(self.n_samples / batch_size))
-        for indices in np.array_split(np.random.permutation(self.n_samples), n_batches):
+        bounds = self.minibatch_bounds(batch_size)
+        for indices in np.split(np.random.permutation(self.n_samples), bounds[1:-1]):
             yield self._get_samples(indices)
+
+    def minibatch_bounds(self, batch_size: int | None) -> np.ndarray:
+        """:return: where the minibatches begin, and the end of the last one"""
+        n_batches = 1 if batch_size is None else max(1, round(self.n_samples / batch_size))
+        # The first ones have one sample more where it does not divide evenly
+        size, rest = divmod(self.n_samples, n_batches)
+        return np.arange(n_batches + 1) * size + np.minimum(np.arange(n_batches + 1), rest)
 
     def _get_columns(self, env: int) -> Columns:
         columns = {name: getattr(self, name)[:, env] for name in ("actions", "rewards", "values", "log_probs")}

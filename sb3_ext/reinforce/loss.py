@@ -1,14 +1,12 @@
-"""REINFORCE's loss on one minibatch: for autograd, and with its gradient in closed form on plain arrays."""
+"""REINFORCE's loss on one minibatch."""
 
-import numpy as np
 import torch as th
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from torch.nn import functional as F
 
-from sb3_ext.common.updates import PolicyOutput, mean
-from sb3_ext.fast.policy import LossGradient
+from sb3_ext.common.updates import PolicyOutput
 
-__all__ = ["reinforce_loss", "reinforce_loss_gradient"]
+__all__ = ["reinforce_loss"]
 
 
 def reinforce_loss(
@@ -29,32 +27,3 @@ def reinforce_loss(
         "loss": loss.item(),
         "importance_weight": weights.mean().item(),
     }
-
-
-def reinforce_loss_gradient(
-    values: np.ndarray,
-    log_prob: np.ndarray,
-    entropy: np.ndarray,
-    batch: RolloutBufferSamples,
-    ent_coef: float,
-    vf_coef: float,
-) -> LossGradient:
-    """:func:`reinforce_loss` in closed form."""
-    n = len(values)
-    weights = np.minimum(np.exp(log_prob - batch.old_log_prob.numpy()), 1)
-    weighted = weights * batch.advantages.numpy()
-    errors = values - batch.returns.numpy()
-    policy_loss, value_loss, entropy_loss = -mean(weighted * log_prob), mean(errors * errors), -mean(entropy)
-    metrics = {
-        "policy_gradient_loss": policy_loss,
-        "value_loss": value_loss,
-        "entropy_loss": entropy_loss,
-        "loss": policy_loss + ent_coef * entropy_loss + vf_coef * value_loss,
-        "importance_weight": mean(weights),
-    }
-    return LossGradient(
-        values=errors * np.float32(2 * vf_coef / n),
-        log_prob=weighted * np.float32(-1 / n),
-        entropy=-ent_coef / n,
-        metrics=metrics,
-    )

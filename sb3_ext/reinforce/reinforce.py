@@ -1,7 +1,6 @@
 """REINFORCE: Monte-Carlo policy gradient on whole episodes."""
 
 import warnings
-from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,7 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, RolloutBufferSamples, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import explained_variance
 
 from sb3_ext.common.algorithm import ExtAlgorithm
@@ -26,9 +25,9 @@ from sb3_ext.common.updates import (
     rollout_kl,
 )
 from sb3_ext.fast.path import CpuFastPath
-from sb3_ext.fast.policy import FastPolicy
+from sb3_ext.fast.policy import FastLoss, FastPolicy, FastUpdate, LossKind
 from sb3_ext.reinforce.episode_buffer import DictEpisodeBuffer, EpisodeBuffer
-from sb3_ext.reinforce.loss import reinforce_loss, reinforce_loss_gradient
+from sb3_ext.reinforce.loss import reinforce_loss
 
 __all__ = ["REINFORCE"]
 
@@ -169,34 +168,39 @@ class REINFORCE(ExtAlgorithm):
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
         buffer.advantages = self._subtract_baseline()
-        metrics = MinibatchMetrics()
-        policy = self.fast_policy
-        if policy is not None:
-            policy.start_update()
-        try:
-            for batch in self._normalized_batches():
-                self._step(policy, batch, metrics)
-        finally:
-            if policy is not None:
-                policy.finish_update()
+        policy: FastPolicy | None = self.fast_policy
+        if policy is None:
+            metrics = self._step_through_batches()
+            kl = rollout_kl(self.policy, in_order(buffer, self.batch_size))
+        else:
+            metrics, kl = self._update_fast(policy)
         self._n_updates += 1
-        self._log_update(metrics)
+        self._log_update(metrics, kl)
 
-    def _normalized_batches(self) -> Iterator[RolloutBufferSamples]:
+    def _step_through_batches(self) -> MinibatchMetrics:
+        metrics = MinibatchMetrics()
         for batch in self.rollout_buffer.get(self.batch_size):
             if self.normalize_returns == "batch":
                 batch = batch._replace(advantages=normalize_advantages(batch.advantages))
-            yield batch
-
-    def _step(self, policy: FastPolicy | None, batch: RolloutBufferSamples, metrics: MinibatchMetrics) -> None:
-        if policy is None:
             loss, of_loss = reinforce_loss(evaluate_batch(self.policy, batch), batch, self.ent_coef, self.vf_coef)
             metrics.add(**of_loss, **clip_separately_and_step(self.policy, loss, self.max_grad_norm))
-            return
-        output = policy.evaluate(batch.observations, batch.actions.numpy())
-        gradient = reinforce_loss_gradient(*output, batch, self.ent_coef, self.vf_coef)
-        policy.backward(gradient)
-        metrics.add(**gradient.metrics, **policy.step(self.max_grad_norm, separate=True))
+        return metrics
+
+    def _update_fast(self, policy: FastPolicy) -> tuple[MinibatchMetrics, float]:
+        """Returns the metrics, and the KL divergence of the update."""
+        buffer = self.rollout_buffer
+        columns = (buffer.values, buffer.log_probs, buffer.advantages, buffer.returns)
+        rollout = policy.prepare_rollout(buffer.observations, buffer.actions, columns)
+        loss = FastLoss(
+            kind=LossKind.POLICY_GRADIENT,
+            normalize=self.normalize_returns == "batch",
+            separate=True,
+            ent_coef=self.ent_coef,
+            vf_coef=self.vf_coef,
+            max_norm=self.max_grad_norm,
+        )
+        result = FastUpdate(policy, rollout, loss, buffer.minibatch_bounds(self.batch_size)).run(1, None)
+        return MinibatchMetrics(result.metrics), policy.kl(rollout)
 
     def _subtract_baseline(self) -> np.ndarray:
         buffer = self.rollout_buffer
@@ -209,11 +213,10 @@ class REINFORCE(ExtAlgorithm):
             advantages = normalize_advantages(advantages)
         return advantages
 
-    def _log_update(self, metrics: MinibatchMetrics) -> None:
+    def _log_update(self, metrics: MinibatchMetrics, kl: float) -> None:
         buffer = self.rollout_buffer
         metrics.log(self)
-        batches = in_order(buffer, self.batch_size)
-        self.logger.record("train/approx_kl", rollout_kl(self.policy, batches))
+        self.logger.record("train/approx_kl", kl)
         if self.vf_coef > 0:
             self.logger.record("train/explained_variance", explained_variance(buffer.values, buffer.returns))
 

@@ -79,7 +79,7 @@ def test_the_parameters_are_those_of_ppo_after_several_updates(env, kwargs):
     assert_close(ours, stock)
 
 
-@pytest.mark.parametrize("actions", ["Discrete", "MultiDiscrete", "Box"])
+@pytest.mark.parametrize("actions", ["Discrete", "MultiDiscrete", "MultiBinary", "Box"])
 @pytest.mark.parametrize("observations", [spaces.Box(0, 255, (8,), np.uint8), spaces.Box(-1, 1, (2, 3), np.float64)])
 def test_the_parameters_are_those_of_ppo_in_other_spaces(observations, actions):
     def env():
@@ -113,8 +113,10 @@ def test_reinforce_from_images_is_the_same_on_both_paths():
     ("algorithm", "kwargs"),
     [
         (REINFORCE, {"n_steps": 64, "batch_size": 32}),
+        (REINFORCE, {"n_steps": 64, "batch_size": 32, "normalize_returns": "batch", "baseline": "mean"}),
         (REINFORCE, {"n_steps": 16, "ent_coef": 0.05, "vf_coef": 0.2, "learning_rate": 1e-2, "max_grad_norm": 0.1}),
         (A2CExt, {"n_steps": 8}),
+        (A2CExt, {"n_steps": 8, "normalize_advantage": True, "ent_coef": 0.01, "use_rms_prop": False}),
     ],
 )
 def test_the_other_algorithms_are_the_same_on_both_paths(algorithm, kwargs):

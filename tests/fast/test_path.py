@@ -41,7 +41,7 @@ def make(observations="Box", actions="Discrete", algorithm=PPOExt, **kwargs):
         ({"observations": "image"}, FastImagePolicy),
         ({"observations": "image", "policy_kwargs": {"features_extractor_class": "ImpalaCNN"}}, FastImagePolicy),
         ({"actions": "Box", "use_sde": True}, "of gSDE"),
-        ({"actions": "MultiBinary"}, "of its actions (MultiBinary)"),
+        ({"actions": "MultiBinary"}, FastMlpPolicy),
         ({"actions": spaces.Box(-1, 1, (2, 2))}, "of its actions (Box)"),
         ({"observations": "Dict"}, "of its observations (Dict)"),
         (

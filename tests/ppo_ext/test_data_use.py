@@ -7,7 +7,7 @@ from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import MaskablePPOExt, PPOExt, RecurrentPPOExt
-from sb3_ext.ppo_ext.steps import NumpyUpdate
+from sb3_ext.fast.policy import FastUpdate
 
 POLICIES = {PPOExt: "MlpPolicy", RecurrentPPOExt: "MlpLstmPolicy", MaskablePPOExt: "MlpPolicy"}
 
@@ -66,19 +66,21 @@ def test_each_sample_is_in_exactly_one_minibatch_an_epoch_on_the_fast_path(batch
     class Recorded(PPOExt):
         def _make_update(self, settings):
             update = super()._make_update(settings)
-            assert isinstance(update, NumpyUpdate)
-            evaluate = update.evaluate
+            assert isinstance(update, FastUpdate)
+            kernel = update._policy._kernel
 
-            def recorded_evaluate(batch):
-                seen.extend(update._observations[batch].flatten().tolist())
-                return evaluate(batch)
+            class RecordingKernel:
+                def update(self, actor, critic, observations, actions, columns, orders, bounds, *args):
+                    assert bounds.tolist() == [*range(0, 64, batch_size), 64]
+                    seen.extend(observations[orders].flatten().tolist())
+                    return kernel.update(actor, critic, observations, actions, columns, orders, bounds, *args)
 
-            update.evaluate = recorded_evaluate
+            update._policy._kernel = RecordingKernel()
             return update
 
     env = make_vec_env(CountingEnv, 4, seed=1)
     settings = {"n_steps": 16, "batch_size": batch_size, "n_epochs": 3, "seed": 0, "device": "cpu"}
-    Recorded("MlpPolicy", env, fast="alone", **settings).learn(64)
+    Recorded("MlpPolicy", env, **settings).learn(64)
     values, counts = np.unique(seen, return_counts=True)
     assert len(values) == 16 * 4
     assert (counts == 3).all()

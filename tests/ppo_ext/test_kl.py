@@ -7,8 +7,9 @@ import torch as th
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import PPOExt
-from sb3_ext.ppo_ext.kl import KLGuard, adapted_learning_rate, limit_of_epoch
-from sb3_ext.ppo_ext.steps import MinibatchUpdate
+from sb3_ext.common.epochs import MinibatchUpdate
+from sb3_ext.common.fast_path import KLLimit
+from sb3_ext.ppo_ext.kl import adapted_learning_rate
 
 
 class Number:
@@ -33,17 +34,17 @@ class NumberUpdate(MinibatchUpdate):
     """
     Each step adds 1 to the number; the KL divergences are what the test says.
 
-    :param kls: of each minibatch, before the step on it
+    :param kls: of each minibatch of each epoch, before the step on it
     :param rollout_kls: of the whole rollout, for each time that it is measured
     """
 
     def __init__(self, policy, kls, rollout_kls=()):
         self.rollout_kls = iter(rollout_kls)
-        super().__init__(KLGuard(policy.back_up), lambda: next(self.rollout_kls))
-        self._policy, self._kls = policy, kls
+        super().__init__(policy.back_up, lambda: next(self.rollout_kls))
+        self._policy, self._kls = policy, iter(kls)
 
     def minibatches(self):
-        return iter(self._kls)
+        return iter(next(self._kls))
 
     def evaluate(self, batch):
         return batch
@@ -52,11 +53,11 @@ class NumberUpdate(MinibatchUpdate):
         self._policy.value += 1
 
 
-def run(kls, rollout_kls=(), limit=0.1, scope="minibatch", rollback=True, is_last=True):
-    """Returns the number after an epoch, and the epoch's result."""
+def run(*kls, rollout_kls=(), limit=0.1, scope="minibatch", rollback=True):
+    """Returns the number after an update with these divergences in its epochs, and its result."""
     policy = Number()
     update = NumberUpdate(policy, kls, rollout_kls)
-    result = update.run_epoch(limit_of_epoch(limit, scope, rollback, is_last))
+    result = update.run(len(kls), KLLimit(limit, scope, rollback))
     assert next(update.rollout_kls, None) is None, "the rollout was measured less often than expected"
     return policy.value, result
 
@@ -67,15 +68,12 @@ def test_rollback_undoes_the_last_step_only():
 
 
 def test_rollback_by_epoch_undoes_the_last_epoch_only():
-    policy = Number()
-    update = NumberUpdate(policy, [9.0, 9.0], [0.05, 0.2])
-    assert not update.run_epoch(limit_of_epoch(0.1, "epoch", True, False)).stopped
-    assert update.run_epoch(limit_of_epoch(0.1, "epoch", True, True)).stopped
-    assert policy.value == 2
+    value, result = run([9.0, 9.0], [9.0, 9.0], rollout_kls=[0.05, 0.2], scope="epoch")
+    assert (value, result.stopped, result.n_epochs) == (2, True, 2)
 
 
 def test_rollback_undoes_the_first_step_too():
-    value, result = run([9.0], [0.2], scope="epoch")
+    value, result = run([9.0], rollout_kls=[0.2], scope="epoch")
     assert (value, result.stopped) == (0, True)
 
 
@@ -84,12 +82,11 @@ def test_without_rollback_the_steps_before_the_stop_stay():
     assert (value, result.n_steps, result.stopped) == (2, 2, True)
 
 
-@pytest.mark.parametrize(("rollback", "is_last"), [(True, True), (True, False), (False, True)])
-def test_the_last_step_of_an_update_is_checked_with_rollback_only(rollback, is_last):
-    checked = rollback and is_last
-    value, result = run([0.05], [0.2] if checked else [], rollback=rollback, is_last=is_last)
-    assert result.stopped == checked
-    assert value == (0 if checked else 1)
+@pytest.mark.parametrize("rollback", [True, False])
+def test_the_last_step_of_an_update_is_checked_with_rollback_only(rollback):
+    value, result = run([0.05], [0.05], rollout_kls=[0.2] if rollback else [], rollback=rollback)
+    assert result.stopped == rollback
+    assert value == (1 if rollback else 2)
 
 
 def test_an_update_that_was_stopped_is_not_checked_again():
@@ -100,7 +97,7 @@ def test_an_update_that_was_stopped_is_not_checked_again():
 
 @pytest.mark.parametrize("rollback", [True, False])
 def test_a_divergence_that_is_not_a_number_does_not_end_the_update_in_silence(rollback):
-    value, result = run([math.nan], rollback=rollback, is_last=False)
+    value, result = run([math.nan], rollout_kls=[math.nan] if rollback else [], rollback=rollback)
     assert not result.stopped
     assert math.isnan(result.last_kl)
     assert value == 1
@@ -113,15 +110,13 @@ def test_a_divergence_at_the_limit_is_inside_it():
 
 @pytest.mark.parametrize(("scope", "kls", "rollout_kls"), [("epoch", [1.0], [0.0]), ("minibatch", [0.0], [])])
 def test_only_its_own_scope_is_checked(scope, kls, rollout_kls):
-    assert not run(kls, rollout_kls, scope=scope, rollback=False)[1].stopped
+    assert not run(kls, rollout_kls=rollout_kls, scope=scope, rollback=False)[1].stopped
 
 
-@pytest.mark.parametrize("scope", ["epoch", "minibatch"])
-def test_without_a_limit_nothing_is_measured_or_copied(scope):
+def test_without_a_limit_nothing_is_measured_or_copied():
     policy = Number()
     policy.back_up = pytest.fail
-    update = NumberUpdate(policy, [1e9])
-    result = update.run_epoch(limit_of_epoch(None, scope, True, True))
+    result = NumberUpdate(policy, [[1e9]]).run(1, None)
     assert (result.n_steps, result.stopped) == (1, False)
 
 
