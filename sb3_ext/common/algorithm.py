@@ -179,11 +179,14 @@ class ExtAlgorithm(OnPolicyAlgorithm):
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, *args: Any, **kwargs: Any
     ) -> bool:
-        fast_path: AbstractContextManager[None] = nullcontext()
-        if self._fast_path is not None:
-            fast_path = self._fast_path.collecting(self, rollout_buffer, self._compare_envs)
-        with fast_path:
-            goes_on = super().collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
+        def plain() -> bool:
+            return super(ExtAlgorithm, self).collect_rollouts(env, callback, rollout_buffer, *args, **kwargs)
+
+        if self._fast_path is None:
+            goes_on = plain()
+        else:
+            n_steps = args[0] if args else kwargs["n_rollout_steps"]
+            goes_on = self._fast_path.collect(self, env, callback, rollout_buffer, n_steps, plain, self._compare_envs)
         if goes_on:
             self._compare_envs(rollout_buffer)
         return goes_on

@@ -5,6 +5,8 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
 
 __all__ = ["ALONE", "FastPath", "KLLimit", "UpdateBackend", "UpdateResult"]
 
@@ -24,13 +26,22 @@ class FastPath(Protocol):
     def policy_of(self, algorithm: Any) -> Any:
         """:return: the algorithm's policy on this path; ``None`` where the path does not support it or is off"""
 
-    def collecting(
-        self, algorithm: Any, buffer: RolloutBuffer, on_complete: Callable[[RolloutBuffer], None]
-    ) -> AbstractContextManager[None]:
+    def collect(
+        self,
+        algorithm: Any,
+        env: VecEnv,
+        callback: BaseCallback,
+        buffer: RolloutBuffer,
+        n_steps: int,
+        plain: Callable[[], bool],
+        on_complete: Callable[[RolloutBuffer], None],
+    ) -> bool:
         """
-        Act on this path while the algorithm collects a rollout.
+        Collect a rollout on this path where it applies.
 
+        :param plain: SB3's own loop, for where it does not
         :param on_complete: called when the rollout is complete, while its arrays are ordered by step and environment
+        :return: ``False`` if a callback ended the training
         """
 
     def predicting(self, algorithm: Any) -> AbstractContextManager[None]:

@@ -47,19 +47,19 @@ class FastImagePolicy(FastPolicy):
         return None
 
     @th.no_grad()
-    def act(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
-        outputs, values = self._forward(_channels_last(observations))
+    def act(self, observations: np.ndarray) -> tuple[np.ndarray, th.Tensor, th.Tensor]:
+        outputs, values = self._forward(_channels_last(th.from_numpy(observations)))
         actions = self._sample(outputs)
-        log_probs = self._log_probs(outputs, self.prepare_actions(actions.numpy()))
+        log_probs = self._log_probs(outputs, self.prepare_actions(actions))
         return actions, values, th.from_numpy(log_probs)
 
-    def _sample(self, outputs: th.Tensor) -> th.Tensor:
+    def _sample(self, outputs: th.Tensor) -> np.ndarray:
         n = len(outputs)
         if self._head.kind == BERNOULLI:
-            return th.bernoulli(th.sigmoid(outputs))
+            return th.bernoulli(th.sigmoid(outputs)).numpy()
         out = self.empty_actions(n)
         self._kernel.choose(outputs.numpy(), self._deviations(), self.draw(n).numpy(), out)
-        return th.from_numpy(out)
+        return out
 
     def _log_probs(self, outputs: th.Tensor, actions: np.ndarray) -> np.ndarray:
         log_probs = np.empty(len(actions), np.float32)

@@ -80,22 +80,29 @@ class FastMlpPolicy(FastPolicy):
             return "its parameters are not float32"
         return None
 
-    def act(self, observations: th.Tensor) -> tuple[th.Tensor, None, None]:
+    def act(self, observations: np.ndarray) -> tuple[np.ndarray, None, None]:
         return self._choose(observations, deterministic=False), None, None
 
-    def predict(self, observations: th.Tensor, deterministic: bool) -> th.Tensor:
-        return self._choose(observations, deterministic)
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        shape = self._policy.observation_space.shape or ()
+        if not isinstance(observation, np.ndarray) or observation.shape[1:] != shape or observation.ndim == len(shape):
+            return super().predict(observation, state, episode_start, deterministic)
+        actions = self._choose(observation, deterministic)
+        space = self._policy.action_space
+        return np.clip(actions, space.low, space.high) if isinstance(space, spaces.Box) else actions, state
 
-    def _choose(self, observations: th.Tensor, deterministic: bool) -> th.Tensor:
-        rows = self.prepare(observations.numpy())
+    def _choose(self, observations: np.ndarray, deterministic: bool) -> np.ndarray:
+        rows = self.prepare(observations)
         n = len(rows)
         out = self.empty_actions(n)
         if self._head.kind == BERNOULLI:
             self._kernel.act(self._actor_arrays, rows, None, out)
             probabilities = th.from_numpy(out).sigmoid_()
-            return th.round(probabilities) if deterministic else th.bernoulli(probabilities)
+            return (th.round(probabilities) if deterministic else th.bernoulli(probabilities)).numpy()
         self._kernel.act(self._actor_arrays, rows, None if deterministic else self.draw(n).numpy(), out)
-        return th.from_numpy(out)
+        return out
 
     def predict_values(self, observations: th.Tensor) -> th.Tensor:
         values, _ = self.evaluate(self.prepare(observations.numpy()), None)

@@ -9,19 +9,22 @@ from typing import Any
 
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.fast_path import ALONE
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast import kernel
+from sb3_ext.fast.collect import collect_rollout
 from sb3_ext.fast.image_policy import FastImagePolicy
 from sb3_ext.fast.mlp_policy import FastMlpPolicy
 from sb3_ext.fast.policy import FastPolicy, has_hooks, head_of
-from sb3_ext.fast.rollouts import DeferredValuesBuffer, DeferredValuesRolloutBuffer, actor_only
+from sb3_ext.fast.rollouts import DeferredValuesBuffer, DeferredValuesRolloutBuffer
 
 __all__ = ["CpuFastPath", "find_fast_policy"]
 
@@ -69,34 +72,41 @@ class CpuFastPath:
             self._policy.may_thread = algorithm.fast != ALONE and _n_cores() > 1
         return self._policy
 
-    @contextmanager
-    def collecting(
-        self, algorithm: Any, buffer: RolloutBuffer, on_complete: Callable[[RolloutBuffer], None]
-    ) -> Iterator[None]:
+    def collect(
+        self,
+        algorithm: Any,
+        env: VecEnv,
+        callback: BaseCallback,
+        buffer: RolloutBuffer,
+        n_steps: int,
+        plain: Callable[[], bool],
+        on_complete: Callable[[RolloutBuffer], None],
+    ) -> bool:
         policy = self.policy_of(algorithm)
         if not isinstance(buffer, DeferredValuesBuffer):
-            yield
-            return
+            return plain()
         buffer.on_complete = on_complete
         try:
             if policy is None:
-                yield
-            else:
-                with actor_only(algorithm, policy, buffer):
-                    yield
+                return plain()
+            buffer.evaluate = policy.evaluate_rollout
+            return collect_rollout(algorithm, policy, env, callback, buffer, n_steps)
         finally:
-            buffer.on_complete = None  # it would keep the algorithm alive
+            buffer.on_complete = buffer.evaluate = None  # they would keep the algorithm alive
 
     @contextmanager
     def predicting(self, algorithm: Any) -> Iterator[None]:
         policy, found = algorithm.policy, self._find(algorithm)
-        is_stock = type(policy)._predict is ActorCriticPolicy._predict and "_predict" not in vars(policy)
+        is_stock = all(
+            getattr(type(policy), name) is getattr(ActorCriticPolicy, name) and name not in vars(policy)
+            for name in ("predict", "_predict")
+        )
         if not isinstance(found, FastPolicy) or not is_stock:
             yield
             return
         # SB3 switches training mode off at each step, module by module, which takes longer than all the rest
         policy.set_training_mode(False)
-        shadows: dict[str, Any] = {"_predict": found.predict, "set_training_mode": lambda mode: None}
+        shadows: dict[str, Any] = {"predict": found.predict, "set_training_mode": lambda mode: None}
         vars(policy).update(shadows)
         try:
             yield

@@ -126,7 +126,7 @@ class FastPolicy(ABC):
         return policy is self._policy and self._fingerprint == _fingerprint(policy)
 
     @abstractmethod
-    def act(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor | None, th.Tensor | None]:
+    def act(self, observations: np.ndarray) -> tuple[np.ndarray, th.Tensor | None, th.Tensor | None]:
         """
         :return: sampled actions, values and log-probabilities, as the policy's ``forward`` gives them; the last two may
             be left to :meth:`evaluate_rollout`
@@ -144,14 +144,17 @@ class FastPolicy(ABC):
         noise = th.empty(n * sum(sizes))
         if kind == GAUSSIAN:
             return noise.normal_()
+        if len(sizes) == 1:
+            return noise.exponential_()
         for part in noise.split([n * size for size in sizes]):
             part.exponential_()
         return noise
 
-    def predict(self, observations: th.Tensor, deterministic: bool) -> th.Tensor:
-        """:return: actions, as the policy's ``_predict`` gives them"""
-        return type(self._policy)._predict(self._policy, observations, deterministic)
+    def predict(self, observation: Any, *args: Any, **kwargs: Any) -> tuple[np.ndarray, Any]:
+        """:return: what the policy's method of this name returns"""
+        return type(self._policy).predict(self._policy, observation, *args, **kwargs)
 
+    @th.no_grad()
     def predict_values(self, observations: th.Tensor) -> th.Tensor:
         """:return: values, as the policy's method of this name gives them"""
         return type(self._policy).predict_values(self._policy, observations)

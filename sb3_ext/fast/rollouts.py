@@ -1,22 +1,14 @@
-"""Rollouts in which acting needs only the actor: values and log-probabilities are computed for all steps at the end.
+"""Rollouts in which acting needs only the actor: values and log-probabilities are computed for all steps at the end."""
 
-SB3's own loop collects them. At each step it asks the policy's ``forward`` for actions, values and log-probabilities;
-here it gets the actions alone, and a buffer that fills in the rest when the rollout is complete.
-"""
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch as th
 from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_ext.fast.kernel import WHY_NOT, gae
-from sb3_ext.fast.policy import FastPolicy
 
-__all__ = ["DeferredValuesBuffer", "DeferredValuesRolloutBuffer", "actor_only", "flatten_buffer"]
+__all__ = ["DeferredValuesBuffer", "DeferredValuesRolloutBuffer", "flatten_buffer"]
 
 #: Returns the values and log-probabilities of a rollout's observations and actions
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -99,33 +91,3 @@ def flatten_buffer(buffer: RolloutBuffer) -> None:
         for name in ("observations", "actions", "values", "log_probs", "advantages", "returns"):
             setattr(buffer, name, buffer.swap_and_flatten(getattr(buffer, name)))
         buffer.generator_ready = True
-
-
-@contextmanager
-def actor_only(
-    algorithm: OnPolicyAlgorithm,
-    fast: FastPolicy,
-    buffer: DeferredValuesBuffer,
-) -> Iterator[None]:
-    """
-    Let the policy only act when the rollout's loop asks it. Callbacks that ask it themselves get the usual answer.
-
-    :param fast: acts, and returns the values and log-probabilities that were left out
-    """
-    policy = algorithm.policy
-    full_forward = policy.forward
-
-    def forward(observations: th.Tensor, *args: Any, **kwargs: Any) -> tuple[th.Tensor, Any, Any]:
-        last = algorithm._last_obs
-        if isinstance(last, np.ndarray) and observations.data_ptr() == last.__array_interface__["data"][0]:
-            return fast.act(observations)
-        return full_forward(observations, *args, **kwargs)
-
-    policy.forward = forward  # type: ignore[method-assign, assignment]
-    policy.predict_values = fast.predict_values  # type: ignore[method-assign, assignment]
-    buffer.evaluate = fast.evaluate_rollout
-    try:
-        yield
-    finally:
-        del policy.forward, policy.predict_values
-        buffer.evaluate = None

@@ -9,6 +9,7 @@ import pytest
 import torch as th
 from conftest import ACTION_SPACES, OBSERVATION_SPACES, RandomEnv
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -200,6 +201,48 @@ class Asks(BaseCallback):
 
 def test_callbacks_get_the_usual_answers_from_the_policy():
     assert_close(*(make(a, "CartPole-v1", **PPO_SETTINGS).learn(128, callback=Asks()) for a in (PPOExt, PPO)))
+
+
+class Recorder(BaseCallback):
+    """Keeps what callbacks see at each step, and how often they are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps, self.events = [], []
+
+    def _on_rollout_start(self):
+        self.events.append("start")
+
+    def _on_rollout_end(self):
+        self.events.append("end")
+
+    def _on_step(self):
+        seen = {name: np.copy(self.locals[name]) for name in ("obs_tensor", "new_obs", "rewards", "dones", "actions")}
+        self.steps.append(
+            {**seen, "n_steps": self.locals["n_steps"], "names": {*self.locals}, "total": self.num_timesteps}
+        )
+        return len(self.steps) < 80
+
+
+@pytest.mark.parametrize("actions", ["Discrete", "Box"])
+@pytest.mark.parametrize("limit", [5, 10**6], ids=["truncated", "endless"])
+def test_callbacks_see_what_they_see_in_sb3_also_where_time_limits_cut_episodes(actions, limit):
+    def env():
+        return TimeLimit(RandomEnv(OBSERVATION_SPACES["Box"], ACTION_SPACES[actions], length=7), limit)
+
+    recorders = Recorder(), Recorder()
+    ours, stock = (
+        make(algorithm, env, **PPO_SETTINGS).learn(10**6, callback=recorder)
+        for algorithm, recorder in zip((PPOExt, PPO), recorders, strict=True)
+    )
+    assert_close(ours, stock)
+    assert recorders[0].events == recorders[1].events
+    for mine, theirs in zip(recorders[0].steps, recorders[1].steps, strict=True):
+        # The others are of a loop in the step before
+        assert mine.pop("names") >= theirs.pop("names") - {"done", "idx", "terminal_obs", "terminal_value"}
+        for name, value in theirs.items():
+            np.testing.assert_allclose(mine[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+    assert [info["l"] for info in ours.ep_info_buffer] == [info["l"] for info in stock.ep_info_buffer]
 
 
 @pytest.mark.parametrize(
