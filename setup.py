@@ -30,7 +30,7 @@ setuptools.setup(
         setuptools.Extension(
             f"{KERNEL.replace('/', '.')}._kernel",
             [f"{KERNEL}/kernel.c"],
-            depends=[f"{KERNEL}/{name}.h" for name in ("core", "loss", "network", "shapes", "update")],
+            depends=sorted(str(path) for path in Path(KERNEL).glob("*.h")),
             # NaN and infinity keep their meaning, so not -ffast-math
             extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"],
             py_limited_api=True,

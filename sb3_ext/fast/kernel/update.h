@@ -1,5 +1,18 @@
 /* An update: epochs of minibatches, each with one step of the optimizer, and a limit for the KL divergence. */
 
+#ifndef _WIN32
+#define HAS_THREADS
+#include <pthread.h>
+#include <stdatomic.h>
+#endif
+/* About 20 microseconds */
+#define SPINS 1000
+#ifdef __x86_64__
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE()
+#endif
+
 /* Actor or critic while it is updated */
 typedef struct {
     const Shape *shape;
