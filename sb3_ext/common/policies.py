@@ -172,15 +172,35 @@ class MultiInputPolicy(PolicyOptions, MultiInputActorCriticPolicy):
     """For Dict observations."""
 
 
-class MlpLstmPolicy(PolicyOptions, RecurrentActorCriticPolicy):
+class LstmInOneCall(RecurrentActorCriticPolicy):
+    """
+    Mixin for recurrent policies. sb3-contrib calls the LSTM step by step where a sequence begins an episode, to reset
+    its state. Its buffer cuts sequences there, so the initial state is the only one to reset.
+    """
+
+    @staticmethod
+    def _process_sequence(
+        features: th.Tensor, lstm_states: tuple[th.Tensor, th.Tensor], episode_starts: th.Tensor, lstm: nn.LSTM
+    ) -> Any:
+        process = RecurrentActorCriticPolicy._process_sequence
+        n_sequences = lstm_states[0].shape[1]
+        starts = episode_starts.reshape(n_sequences, -1)
+        if starts[:, 1:].any():
+            return process(features, lstm_states, episode_starts, lstm)
+        goes_on = (1.0 - starts[:, 0]).view(1, n_sequences, 1)
+        hidden, cell = (goes_on * state for state in lstm_states)
+        return process(features, (hidden, cell), th.zeros_like(episode_starts), lstm)
+
+
+class MlpLstmPolicy(PolicyOptions, LstmInOneCall, RecurrentActorCriticPolicy):
     """Recurrent, for vectors and discrete states."""
 
 
-class CnnLstmPolicy(PolicyOptions, RecurrentActorCriticCnnPolicy):
+class CnnLstmPolicy(PolicyOptions, LstmInOneCall, RecurrentActorCriticCnnPolicy):
     """Recurrent, for images."""
 
 
-class MultiInputLstmPolicy(PolicyOptions, RecurrentMultiInputActorCriticPolicy):
+class MultiInputLstmPolicy(PolicyOptions, LstmInOneCall, RecurrentMultiInputActorCriticPolicy):
     """Recurrent, for Dict observations."""
 
 

@@ -6,10 +6,12 @@ import pytest
 import torch as th
 from conftest import ACTION_SPACES, OBSERVATION_SPACES, RandomEnv
 from sb3_contrib import MaskablePPO, RecurrentPPO
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3 import A2C
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import A2CExt, MaskablePPOExt, RecurrentPPOExt
+from sb3_ext.common.policies import LstmInOneCall, MlpLstmPolicy
 
 
 class MaskedEnv(RandomEnv):
@@ -87,3 +89,27 @@ def test_playing_without_masks_gets_a_warning():
 
 def test_a2c_logs_the_divergence_of_its_updates():
     assert train(A2CExt, A2CExt).logger.name_to_value["train/approx_kl"] > 0
+
+
+@pytest.mark.parametrize("late_start", [False, True])
+def test_an_lstm_in_one_call_gives_the_values_and_gradients_of_sb3_contrib(late_start):
+    model = RecurrentPPOExt("MlpLstmPolicy", make_vec_env("CartPole-v1", 4, seed=0), n_steps=32, seed=0, device="cpu")
+    _, callback = model._setup_learn(1000)
+    model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps)
+    batch = next(model.rollout_buffer.get(64))
+    starts = batch.episode_starts.reshape(batch.lstm_states.pi[0].shape[1], -1).clone()
+    assert starts.shape[1] > 2 and starts[:, 0].any() and not starts[:, 1:].any()
+    starts[0, 2] = float(late_start)  # no buffer of sb3-contrib has this
+
+    def evaluate(policy_class):
+        model.policy.zero_grad()
+        actions = batch.actions.long().flatten()
+        arguments = (batch.observations, actions, batch.lstm_states, starts.flatten())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(MlpLstmPolicy, "_process_sequence", staticmethod(policy_class._process_sequence))
+            values, log_prob, _ = model.policy.evaluate_actions(*arguments)
+        (values.sum() + log_prob.sum()).backward()
+        return values.detach(), log_prob.detach(), [parameter.grad.clone() for parameter in model.policy.parameters()]
+
+    ours, original = evaluate(LstmInOneCall), evaluate(RecurrentActorCriticPolicy)
+    th.testing.assert_close(ours, original, rtol=1e-5, atol=1e-6)
