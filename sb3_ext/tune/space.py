@@ -203,11 +203,8 @@ def fitted(new: dict[str, Any], old: Mapping[str, Any], algo: str) -> dict[str, 
         new.setdefault("noise_type", "normal")
     keys = ("n_envs", "n_steps", "batch_size")
     algorithm = algorithm_class(algo)
-    given = {
-        "n_envs": 1,
-        **{name: p.default for name, p in section_parameters(algorithm).items() if p.has_default},
-        **new,
-    }
+    defaults = {name: p.default for name, p in section_parameters(algorithm).items() if p.has_default}
+    given = {"n_envs": 1, **defaults, **new}
     is_same = all(new.get(key) == old.get(key) for key in keys)
     if is_same or not issubclass(algorithm, OnPolicyAlgorithm) or given.get("batch_size") is None:
         return new
@@ -215,4 +212,8 @@ def fitted(new: dict[str, Any], old: Mapping[str, Any], algo: str) -> dict[str, 
     rollout = n_envs * n_steps
     # PPO's should divide it: a last minibatch of a few samples is noise
     largest = max(size for size in range(1, min(wanted, rollout) + 1) if rollout % size == 0)
-    return new if largest == wanted else {**new, "batch_size": largest}
+    if largest == wanted:
+        return new
+    if "batch_size" not in old and largest == defaults["batch_size"]:
+        return {key: value for key, value in new.items() if key != "batch_size"}  # it has this value already
+    return {**new, "batch_size": largest}
