@@ -67,7 +67,7 @@ class PPOExt(PPOUpdate, PPO):
         one update to the next
     :param value_loss: ``"mse"``, or ``"huber"``, which is less sensitive to outliers
     :param normalize_values: Learn values in units of the returns' standard deviation (PopArt)
-    :param fast: Take the fast path where it applies
+    :param fast: Take the fast path where it applies; ``"alone"``: on one thread
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = POLICIES
