@@ -115,7 +115,7 @@ def random_case(seed, isa="auto"):
     kind = int(random.integers(3))
     n_parts = int(random.integers(1, 5))
     sizes = tuple(int(size) for size in random.integers(1, 20, n_parts)) if kind == CATEGORICAL else (1,) * n_parts
-    widths = [tuple(int(w) for w in random.integers(1, 90, random.integers(0, 4))) for _ in range(2)]
+    widths = [tuple(int(w) for w in random.choice([*range(1, 90), 256, 384], random.integers(0, 4))) for _ in range(2)]
     return Case(
         seed=seed,
         n=int(random.integers(1, 400)),

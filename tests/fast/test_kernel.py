@@ -29,7 +29,8 @@ CASES = {
     "box": {"kind": GAUSSIAN, "sizes": (1, 1, 1)},
     "multi_binary": {"kind": BERNOULLI, "sizes": (1, 1)},
     "one_hot": {"one_hot": True, "n_inputs": 16},
-    "many_actions": {"sizes": (300,), "n": 20},
+    "wide": {"actor": (256, 512), "critic": (256,), "n": 20},
+    "many_actions": {"sizes": (384,), "n": 20},
 }
 
 

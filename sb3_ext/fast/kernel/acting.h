@@ -78,10 +78,10 @@ static PyObject *kernel_act(Kernel *self, PyObject *args) {
         const float *outputs = self->work[0].outputs[shape->n_layers - 1];
         if (head->kind == BERNOULLI)
             for (long r = 0; r < rows; r++)
-                memcpy((float *)chosen + (start + r) * head->n_outputs, outputs + r * padded(head->n_outputs),
+                memcpy((float *)chosen + (start + r) * head->n_outputs, outputs + r * stride(head->n_outputs),
                        sizeof(float) * (size_t)head->n_outputs);
         else
-            choose(head, log_std, outputs, padded(head->n_outputs), given, start, rows, rollout.n,
+            choose(head, log_std, outputs, stride(head->n_outputs), given, start, rows, rollout.n,
                    is_choice ? chosen : 0, is_choice ? 0 : chosen);
     }
     release(&views);
@@ -123,7 +123,7 @@ static PyObject *kernel_evaluate(Kernel *self, PyObject *args) {
         for (long r = 0; r < rows; r++) {
             const long i = (start + r) * head->n_parts;
             float entropy;
-            head_evaluate(head, outputs + r * padded(head->n_outputs), packed[0] + self->actor.log_std,
+            head_evaluate(head, outputs + r * stride(head->n_outputs), packed[0] + self->actor.log_std,
                           rollout.choices ? rollout.choices + i : 0, rollout.actions ? rollout.actions + i : 0,
                           self->work[0].scratch, &log_probs[start + r], &entropy);
         }

@@ -93,15 +93,15 @@ static void FN(relu_back)(float *gradient, const float *y, long n) {
 static void FN(forward)(const Shape *shape, const float *params, Work *work, const Inputs *inputs, long n) {
     for (int l = 0; l < shape->n_layers; l++) {
         float *out = work->outputs[l];
-        const long padded = shape->padded[l + 1];
+        const long padded = shape->padded[l + 1], row = shape->stride[l + 1];
         const float *weights = params + shape->weights[l], *biases = params + shape->biases[l];
         if (l == 0 && inputs->ones)
             for (long r = 0; r < n; r++)
-                for (long j = 0; j < padded; j++) out[r * padded + j] = weights[inputs->ones[r] * padded + j] + biases[j];
+                for (long j = 0; j < padded; j++) out[r * row + j] = weights[inputs->ones[r] * row + j] + biases[j];
         else
             FN(product)(n, padded, shape->width[l], l ? work->outputs[l - 1] : inputs->rows,
-                        l ? shape->padded[l] : shape->width[0], 1, weights, padded, out, padded, biases, 0);
-        if (l + 1 < shape->n_layers) (shape->activation == TANH ? FN(tanh_all) : FN(relu_all))(out, n * padded);
+                        l ? shape->stride[l] : shape->width[0], 1, weights, row, out, row, biases, 0);
+        if (l + 1 < shape->n_layers) (shape->activation == TANH ? FN(tanh_all) : FN(relu_all))(out, n * row);
     }
 }
 
@@ -109,7 +109,7 @@ static void FN(forward)(const Shape *shape, const float *params, Work *work, con
 static void FN(turn)(const Shape *shape, const float *params, Work *work) {
     for (int l = 1; l < shape->n_layers; l++) {
         const float *weights = params + shape->weights[l];
-        const long to = shape->padded[l], from = shape->padded[l + 1], width = shape->width[l];
+        const long to = shape->stride[l], from = shape->stride[l + 1], width = shape->width[l];
         for (long i = 0; i < shape->width[l + 1]; i += TURN)
             for (long j = 0; j < width; j += TURN) {
                 const long i_end = i + TURN < shape->width[l + 1] ? i + TURN : shape->width[l + 1];
@@ -124,21 +124,21 @@ static void FN(turn)(const Shape *shape, const float *params, Work *work) {
 static void FN(backward)(const Shape *shape, Work *work, const Inputs *inputs, long n, float *gradients) {
     for (int l = shape->n_layers - 1; l >= 0; l--) {
         const float *delta = work->deltas[(l + 1) % 2];
-        const long padded = shape->padded[l + 1];
+        const long padded = shape->padded[l + 1], row = shape->stride[l + 1];
         float *of_weights = gradients + shape->weights[l], *of_biases = gradients + shape->biases[l];
         if (l == 0 && inputs->ones)
             for (long r = 0; r < n; r++)
-                for (long j = 0; j < padded; j++) of_weights[inputs->ones[r] * padded + j] += delta[r * padded + j];
+                for (long j = 0; j < padded; j++) of_weights[inputs->ones[r] * row + j] += delta[r * row + j];
         else
             FN(product)(shape->width[l], padded, n, l ? work->outputs[l - 1] : inputs->rows, 1,
-                        l ? shape->padded[l] : shape->width[0], delta, padded, of_weights, padded, 0, 1);
+                        l ? shape->stride[l] : shape->width[0], delta, row, of_weights, row, 0, 1);
         for (long r = 0; r < n; r++)
-            for (long j = 0; j < padded; j++) of_biases[j] += delta[r * padded + j];
+            for (long j = 0; j < padded; j++) of_biases[j] += delta[r * row + j];
         if (l == 0) break;
         float *below = work->deltas[l % 2];
-        FN(product)(n, shape->padded[l], shape->width[l + 1], delta, padded, 1, work->turned[l], shape->padded[l],
-                    below, shape->padded[l], 0, 0);
-        (shape->activation == TANH ? FN(tanh_back) : FN(relu_back))(below, work->outputs[l - 1], n * shape->padded[l]);
+        FN(product)(n, shape->padded[l], shape->width[l + 1], delta, row, 1, work->turned[l], shape->stride[l], below,
+                    shape->stride[l], 0, 0);
+        (shape->activation == TANH ? FN(tanh_back) : FN(relu_back))(below, work->outputs[l - 1], n * shape->stride[l]);
     }
 }
 

@@ -11,7 +11,7 @@ static long tensor_size(const Shape *shape, long i) {
 
 static void pack(const Shape *shape, float *packed, float *const *tensors) {
     for (int l = 0; l < shape->n_layers; l++) {
-        const long in = shape->width[l], out = shape->width[l + 1], row = shape->padded[l + 1];
+        const long in = shape->width[l], out = shape->width[l + 1], row = shape->stride[l + 1];
         for (long i = 0; i < out; i++)
             for (long j = 0; j < in; j++) packed[shape->weights[l] + j * row + i] = tensors[2 * l][i * in + j];
         memcpy(packed + shape->biases[l], tensors[2 * l + 1], sizeof(float) * (size_t)out);
@@ -22,7 +22,7 @@ static void pack(const Shape *shape, float *packed, float *const *tensors) {
 
 static void unpack(const Shape *shape, const float *packed, float scale, float *const *tensors) {
     for (int l = 0; l < shape->n_layers; l++) {
-        const long in = shape->width[l], out = shape->width[l + 1], row = shape->padded[l + 1];
+        const long in = shape->width[l], out = shape->width[l + 1], row = shape->stride[l + 1];
         for (long i = 0; i < out; i++) {
             for (long j = 0; j < in; j++) tensors[2 * l][i * in + j] = scale * packed[shape->weights[l] + j * row + i];
             tensors[2 * l + 1][i] = scale * packed[shape->biases[l] + i];
@@ -38,10 +38,11 @@ static void shape_init(Shape *shape, const long *widths, int n_layers, int activ
     for (int l = 0; l <= n_layers; l++) {
         shape->width[l] = widths[l];
         shape->padded[l] = padded(widths[l]);
+        shape->stride[l] = stride(widths[l]);
     }
     for (int l = 0; l < n_layers; l++) {
         shape->weights[l] = place;
-        place += shape->width[l] * shape->padded[l + 1];
+        place += shape->width[l] * shape->stride[l + 1];
         shape->biases[l] = place;
         place += shape->padded[l + 1];
     }
@@ -75,10 +76,10 @@ static int work_init(Work *work, const Shape *shape, const Head *head) {
     long widest = 0;
     int ok = 1;
     for (int l = 0; l < shape->n_layers; l++) {
-        const long width = shape->padded[l + 1];
+        const long width = shape->stride[l + 1];
         widest = width > widest ? width : widest;
         ok &= (work->outputs[l] = new_array(BLOCK * width)) != 0;
-        ok &= l == 0 || (work->turned[l] = new_array(shape->width[l + 1] * shape->padded[l])) != 0;
+        ok &= l == 0 || (work->turned[l] = new_array(shape->width[l + 1] * shape->stride[l])) != 0;
     }
     for (int i = 0; i < 2; i++) ok &= (work->deltas[i] = new_array(BLOCK * widest)) != 0;
     ok &= (work->rows = new_array(BLOCK * shape->width[0])) != 0;

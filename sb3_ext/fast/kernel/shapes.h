@@ -23,7 +23,8 @@ enum { ADAM, RMS_PROP, NO_OPTIMIZER };
  * and after the last layer the logarithms of the standard deviations, if any. The numbers are places in that array. */
 typedef struct {
     int n_layers, activation;
-    long width[MAX_LAYERS + 1], padded[MAX_LAYERS + 1];
+    /* Units of each layer, with padding, and floats from one row to the next */
+    long width[MAX_LAYERS + 1], padded[MAX_LAYERS + 1], stride[MAX_LAYERS + 1];
     long weights[MAX_LAYERS], biases[MAX_LAYERS];
     long log_std, n_log_std;
     long size;
@@ -84,3 +85,6 @@ typedef struct {
 enum { KL, CLIP_FRACTION, WEIGHT, POLICY_LOSS, VALUE_LOSS, ENTROPY_LOSS, TOTAL_LOSS, ACTOR_NORM, CRITIC_NORM, NORM, N_METRICS };
 
 static inline long padded(long n) { return (n + PADDING - 1) / PADDING * PADDING; }
+
+/* Rows that are a power of two apart would all compete for the same lines of the caches */
+static inline long stride(long n) { return padded(n) + (padded(n) >= 256 && padded(n) % 128 == 0 ? PADDING : 0); }

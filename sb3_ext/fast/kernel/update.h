@@ -100,11 +100,11 @@ static void differentiate(Update *u, Half *half, const Minibatch *batch, double 
         u->core->forward(shape, half->params, &half->work, &inputs, rows);
         if (is_actor)
             actor_loss(u->head, &u->loss, &u->rollout, batch, start, rows, half->work.outputs[last],
-                       shape->padded[last + 1], half->params + shape->log_std, half->work.scratch, deltas,
+                       shape->stride[last + 1], half->params + shape->log_std, half->work.scratch, deltas,
                        half->gradients + shape->log_std, sums);
         else
             critic_loss(&u->loss, &u->rollout, batch, start, rows, half->work.outputs[last],
-                        shape->padded[last + 1], deltas, sums);
+                        shape->stride[last + 1], deltas, sums);
         u->core->backward(shape, &half->work, &inputs, rows, half->gradients);
     }
     half->norm = sqrt(u->core->square_sum(half->gradients, shape->size));
@@ -128,7 +128,7 @@ static void step(const Update *u, Half *half, double norm) {
 /* KL divergence of the actor from the one that collected the rollout */
 static double rollout_kl(Update *u) {
     const Shape *shape = u->actor.shape;
-    const long width = shape->padded[shape->n_layers];
+    const long width = shape->stride[shape->n_layers];
     double total = 0;
     for (long start = 0; start < u->rollout.n; start += BLOCK) {
         const long rows = u->rollout.n - start < BLOCK ? u->rollout.n - start : BLOCK;
