@@ -1,6 +1,8 @@
 """Where the fast path applies, and what is said where it does not."""
 
 import json
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -170,3 +172,19 @@ def test_the_diversity_of_several_environments_is_logged(n_envs, fast):
     env = make_vec_env(lambda: RandomEnv(OBSERVATION_SPACES["Box"], ACTION_SPACES["Discrete"]), n_envs, seed=0)
     model = PPOExt("MlpPolicy", env, n_steps=16, n_epochs=1, device="cpu", fast=fast).learn(32, log_interval=None)
     assert ("rollout/env_diversity" in model.logger.name_to_value) == (n_envs > 1)
+
+
+def test_without_a_compiled_kernel_the_plain_path_is_taken_and_said_once():
+    code = """
+import sys
+sys.modules["sb3_ext.fast.kernel._kernel"] = None
+from sb3_ext import A2CExt, PPOExt, REINFORCE
+for algorithm in (PPOExt, A2CExt, REINFORCE):
+    model = algorithm("MlpPolicy", "CartPole-v1", n_steps=64, verbose=1, device="cpu").learn(256)
+    assert model.fast_policy is None
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    said = [line for line in run.stdout.splitlines() if "plain path" in line]
+    assert [line.split()[0] for line in said] == ["PPOExt", "A2CExt", "REINFORCE"]
+    assert "its kernel was not built when sb3-ext was installed, which needs a C compiler" in said[0]
