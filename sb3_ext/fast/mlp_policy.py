@@ -68,9 +68,10 @@ class FastMlpPolicy(FastPolicy):
             return f"of the features extractor {type(policy.features_extractor).__name__}"
         if type(policy.mlp_extractor) is not MlpExtractor:
             return f"of the network {type(policy.mlp_extractor).__name__}"
+        kinds: set[type[nn.Module]] = set()  # of both networks: the kernel has one
         for network in (policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net):
             layers = list(network)
-            kinds = {type(layer) for layer in layers[1::2]}
+            kinds |= {type(layer) for layer in layers[1::2]}
             alternate = all(type(layer) is nn.Linear and layer.bias is not None for layer in layers[::2])
             if not alternate or len(layers) % 2 or len(kinds) > 1 or not kinds <= set(_ACTIVATIONS):
                 return f"of the layers {', '.join(dict.fromkeys(type(layer).__name__ for layer in layers))}"

@@ -125,12 +125,16 @@ class PPOExt(PPOUpdate, PPO):
         super().__init__(**arguments_of(PPO.__init__, locals()))
 
     def _make_update(self, settings: LossSettings) -> UpdateBackend:
-        policy: FastPolicy | None = self.fast_policy
-        evaluates_differently = type(self)._evaluate is not PPOExt._evaluate
-        if policy is None or evaluates_differently or type(self.rollout_buffer) is not DeferredValuesRolloutBuffer:
+        policy = self._policy_for_update()
+        if policy is None:
             return super()._make_update(settings)
         rollout = self._fast_rollout(policy)
         return FastUpdate(policy, rollout, self._fast_loss(settings), minibatch_bounds(rollout.n, self.batch_size))
+
+    def _policy_for_update(self) -> FastPolicy | None:
+        """The policy on the fast path, unless a subclass or a buffer of the user's evaluates samples differently."""
+        is_usual = type(self)._evaluate is PPOExt._evaluate and type(self.rollout_buffer) is DeferredValuesRolloutBuffer
+        return self.fast_policy if is_usual else None
 
     def _fast_rollout(self, policy: FastPolicy) -> Rollout:
         buffer = self.rollout_buffer
@@ -152,8 +156,8 @@ class PPOExt(PPOUpdate, PPO):
         )
 
     def _rollout_kl(self) -> float:
-        policy: FastPolicy | None = self.fast_policy
-        if policy is None or type(self)._evaluate is not PPOExt._evaluate:
+        policy = self._policy_for_update()
+        if policy is None:
             return super()._rollout_kl()
         return policy.kl(self._fast_rollout(policy))
 

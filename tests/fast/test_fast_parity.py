@@ -311,8 +311,13 @@ def prune(model):
     torch_prune.l1_unstructured(model.policy.mlp_extractor.policy_net[0], "weight", 0.5)
 
 
+def mix_activations(model):
+    model.policy.mlp_extractor.value_net[1] = th.nn.ReLU()
+
+
 CHANGES = [
     freeze,
+    mix_activations,
     replace_layer,
     replace_weight,
     replace_policy,
