@@ -312,7 +312,8 @@ def prune(model):
 
 
 def mix_activations(model):
-    model.policy.mlp_extractor.value_net[1] = th.nn.ReLU()
+    for layer in (1, 3):
+        model.policy.mlp_extractor.value_net[layer] = th.nn.ReLU()
 
 
 CHANGES = [
