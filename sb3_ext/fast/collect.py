@@ -11,6 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_ext.common.step_callbacks import StepCallbacks
 from sb3_ext.fast.policy import FastPolicy
 from sb3_ext.fast.rollouts import DeferredValuesBuffer
 
@@ -31,32 +32,53 @@ def collect_rollout(
     """
     algorithm.policy.set_training_mode(False)
     buffer.reset()
+    if algorithm.use_sde:
+        algorithm.policy.reset_noise(env.num_envs)
     callback.on_rollout_start()
-    space = algorithm.action_space
+    steps = StepCallbacks(callback)
+    seen = steps.locals
+    seen.update(self=algorithm, env=env, callback=callback, rollout_buffer=buffer, n_rollout_steps=n_steps)
+    try:
+        if not _collect(algorithm, policy, env, steps, buffer, n_steps):
+            return False
+    finally:
+        steps.finish()
+    last_values = policy.predict_values(th.from_numpy(algorithm._last_obs))
+    buffer.compute_returns_and_advantage(last_values=last_values, dones=algorithm._last_episode_starts)
+    seen.update(n_steps=n_steps, values=last_values)
+    callback.update_locals(seen)
+    callback.on_rollout_end()
+    return True
+
+
+def _collect(
+    algorithm: Any, policy: FastPolicy, env: VecEnv, steps: StepCallbacks, buffer: DeferredValuesBuffer, n_steps: int
+) -> bool:
+    space, n_envs, seen = algorithm.action_space, env.num_envs, steps.locals
     bounds = (space.low, space.high) if isinstance(space, spaces.Box) else None
-    seen: dict[str, Any] = {"self": algorithm, "env": env, "callback": callback}
-    seen.update(rollout_buffer=buffer, n_rollout_steps=n_steps)
     for step in range(n_steps):
+        if algorithm.use_sde and algorithm.sde_sample_freq > 0 and step % algorithm.sde_sample_freq == 0:
+            algorithm.policy.reset_noise(n_envs)
         observations = algorithm._last_obs
         actions, values, log_probs = policy.act(observations)
         clipped = actions if bounds is None else np.clip(actions, *bounds)
         new_observations, rewards, dones, infos = env.step(clipped)
-        algorithm.num_timesteps += env.num_envs
-        seen.update(n_steps=step, obs_tensor=th.from_numpy(observations), actions=actions, clipped_actions=clipped)
-        seen.update(values=values, log_probs=log_probs)
-        seen.update(new_obs=new_observations, rewards=rewards, dones=dones, infos=infos)
-        callback.update_locals(seen)
-        if not callback.on_step():
+        algorithm.num_timesteps += n_envs
+        seen["n_steps"], seen["obs_tensor"] = step, th.from_numpy(observations)
+        seen["actions"], seen["clipped_actions"], seen["values"], seen["log_probs"] = (
+            actions,
+            clipped,
+            values,
+            log_probs,
+        )
+        seen["new_obs"], seen["rewards"], seen["dones"], seen["infos"] = new_observations, rewards, dones, infos
+        if not steps.on_step():
             return False
         if np.count_nonzero(dones) or any("episode" in info for info in infos):
             algorithm._update_info_buffer(infos, dones)
             _bootstrap(policy, rewards, dones, infos, algorithm.gamma)
         buffer.add(observations, actions, rewards, algorithm._last_episode_starts, values, log_probs)
         algorithm._last_obs, algorithm._last_episode_starts = new_observations, dones
-    seen.update(n_steps=n_steps, values=policy.predict_values(th.from_numpy(new_observations)))
-    buffer.compute_returns_and_advantage(last_values=seen["values"], dones=dones)
-    callback.update_locals(seen)
-    callback.on_rollout_end()
     return True
 
 

@@ -16,7 +16,7 @@ from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.adaptive_choice import AdaptiveChoice
 from sb3_ext.fast.kernel import N_METRICS, Kernel
 from sb3_ext.fast.optimizer import OptimizerArrays, OptimizerState, gradients_of
-from sb3_ext.fast.policy import BERNOULLI, GAUSSIAN, FastLoss, FastPolicy, Rollout
+from sb3_ext.fast.policy import BERNOULLI, GAUSSIAN, GSDE, FastLoss, FastPolicy, Rollout
 
 __all__ = ["FastMlpPolicy"]
 
@@ -39,7 +39,7 @@ class FastMlpPolicy(FastPolicy):
         extractor = policy.mlp_extractor
         self._actor = _parameters(extractor.policy_net, policy.action_net)
         self._critic = _parameters(extractor.value_net, policy.value_net)
-        if self._head.kind == GAUSSIAN:
+        if self._head.kind in (GAUSSIAN, GSDE):
             self._actor.append(policy.log_std)
         self._actor_arrays, self._critic_arrays = (
             [parameter.detach().numpy() for parameter in parameters] for parameters in (self._actor, self._critic)
@@ -69,7 +69,7 @@ class FastMlpPolicy(FastPolicy):
         if type(policy.mlp_extractor) is not MlpExtractor:
             return f"of the network {type(policy.mlp_extractor).__name__}"
         kinds: set[type[nn.Module]] = set()  # of both networks: the kernel has one
-        for network in (policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net):
+        for network in (policy.mlp_extractor.value_net, policy.mlp_extractor.policy_net):
             layers = list(network)
             kinds |= {type(layer) for layer in layers[1::2]}
             alternate = all(type(layer) is nn.Linear and layer.bias is not None for layer in layers[::2])
@@ -77,6 +77,8 @@ class FastMlpPolicy(FastPolicy):
                 return f"of the layers {', '.join(dict.fromkeys(type(layer).__name__ for layer in layers))}"
             if len(layers) // 2 >= _MOST_LAYERS:
                 return f"it has more than {_MOST_LAYERS - 1} hidden layers"
+        if policy.use_sde and not layers:
+            return "gSDE needs a hidden layer"
         if any(parameter.dtype != th.float32 for parameter in policy.parameters()):
             return "its parameters are not float32"
         return None

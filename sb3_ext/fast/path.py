@@ -10,6 +10,7 @@ from typing import Any
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.distributions import StateDependentNoiseDistribution
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.preprocessing import is_image_space
@@ -122,8 +123,6 @@ def find_fast_policy(algorithm: OnPolicyAlgorithm) -> type[FastPolicy] | str:
         return kernel.WHY_NOT
     if algorithm.device.type != "cpu":
         return f"the device is {algorithm.device}"
-    if algorithm.use_sde:
-        return "of gSDE"
     for name in _METHODS:
         if getattr(type(policy), name) is not getattr(ActorCriticPolicy, name) or name in vars(policy):
             return f"{type(policy).__name__} has its own {name}"
@@ -147,6 +146,14 @@ def _why_not_heads(policy: ActorCriticPolicy) -> str | None:
         return f"of the heads {type(policy.action_net).__name__} and {type(policy.value_net).__name__}"
     if head_of(policy.action_space) is None:
         return f"of its actions ({type(policy.action_space).__name__})"
+    noise = policy.action_dist
+    if isinstance(noise, StateDependentNoiseDistribution):
+        if is_image_space(policy.observation_space):
+            return "of gSDE with images"
+        if noise.use_expln or noise.bijector is not None or noise.learn_features or noise.latent_sde_dim is None:
+            return "of gSDE's options"
+        if policy.log_std.shape != (noise.latent_sde_dim, noise.action_dim):
+            return "of gSDE with full_std=False"
     return None
 
 

@@ -17,6 +17,7 @@ from sb3_ext.common.updates import GradientNorms, PolicyBackup, approx_kl, split
 __all__ = [
     "BERNOULLI",
     "GAUSSIAN",
+    "GSDE",
     "FastLoss",
     "FastPolicy",
     "FastUpdate",
@@ -91,10 +92,10 @@ class _Head(NamedTuple):
     sizes: tuple[int, ...]
 
 
-CATEGORICAL, GAUSSIAN, BERNOULLI = 0, 1, 2
+CATEGORICAL, GAUSSIAN, BERNOULLI, GSDE = 0, 1, 2, 3
 
 
-def head_of(space: spaces.Space) -> _Head | None:
+def head_of(space: spaces.Space, use_sde: bool = False) -> _Head | None:
     """:return: ``None`` for actions that the kernel does not know"""
     if isinstance(space, spaces.Discrete):
         return _Head(CATEGORICAL, (int(space.n),))
@@ -104,7 +105,7 @@ def head_of(space: spaces.Space) -> _Head | None:
         return _Head(BERNOULLI, (1,) * int(space.n))
     # A rollout buffer of another dtype rounds the actions after their log-probabilities were computed
     if isinstance(space, spaces.Box) and len(space.shape) == 1 and space.dtype in (np.float32, np.float64):
-        return _Head(GAUSSIAN, (1,) * space.shape[0])
+        return _Head(GSDE if use_sde else GAUSSIAN, (1,) * space.shape[0])
     return None
 
 
@@ -116,7 +117,7 @@ class FastPolicy(ABC):
 
     def __init__(self, policy: ActorCriticPolicy) -> None:
         self._policy = policy
-        head = head_of(policy.action_space)
+        head = head_of(policy.action_space, policy.use_sde)
         assert head is not None
         self._head = head
         self._fingerprint = _fingerprint(policy)
@@ -141,6 +142,8 @@ class FastPolicy(ABC):
     def draw(self, n: int) -> th.Tensor:
         """Random numbers, drawn by the same calls of torch as in SB3's distributions: a seed gives the same actions."""
         kind, sizes = self._head
+        if kind == GSDE:
+            return self._noise_matrices(n)
         noise = th.empty(n * sum(sizes))
         if kind == GAUSSIAN:
             return noise.normal_()
@@ -149,6 +152,12 @@ class FastPolicy(ABC):
         for part in noise.split([n * size for size in sizes]):
             part.exponential_()
         return noise
+
+    def _noise_matrices(self, n: int) -> th.Tensor:
+        """gSDE's, which ``reset_noise`` has drawn. As in SB3, other numbers of environments share a matrix."""
+        drawn: Any = self._policy.action_dist
+        matrices, shared = drawn.exploration_matrices.detach(), drawn.exploration_mat.detach()
+        return shared.expand(n, *shared.shape).contiguous() if n == 1 or n != len(matrices) else matrices
 
     def predict(self, observation: Any, *args: Any, **kwargs: Any) -> tuple[np.ndarray, Any]:
         """:return: what the policy's method of this name returns"""
@@ -172,7 +181,7 @@ class FastPolicy(ABC):
         """:return: a rollout's observations in the form that the policy's network takes"""
 
     def prepare_actions(self, actions: np.ndarray) -> np.ndarray:
-        dtype = np.float32 if self._head.kind == GAUSSIAN else np.int64
+        dtype = np.float32 if self._head.kind in (GAUSSIAN, GSDE) else np.int64
         return np.ascontiguousarray(actions.reshape(len(actions), -1), dtype=dtype)
 
     def prepare_rollout(self, observations: np.ndarray, actions: np.ndarray, columns: Sequence[np.ndarray]) -> Rollout:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch as th
+from stable_baselines3.common.distributions import StateDependentNoiseDistribution
 from torch import nn
 
 from sb3_ext.fast.kernel import N_METRICS, Kernel
 
 ACTIVATIONS = [nn.Tanh, nn.ReLU]
-CATEGORICAL, GAUSSIAN, BERNOULLI = range(3)
+CATEGORICAL, GAUSSIAN, BERNOULLI, GSDE = range(4)
 ADAM, RMS_PROP, NO_OPTIMIZER = range(3)
 NO_LIMIT = (False, False, False, 0.0)
 PPO_LOSS = (0, True, False, False, 0.2, -1.0, 0.01, 0.5, 0.5)
@@ -37,7 +38,9 @@ class Case:
         widths = (self.n_inputs, *self.actor, sum(self.sizes)), (self.n_inputs, *self.critic, 1)
         self.kernel = Kernel(*widths, self.activation, self.kind, self.sizes, self.one_hot, self.isa)
         self.networks = [self._network(of_one) for of_one in widths]
-        self.log_std = nn.Parameter(0.3 * th.randn(len(self.sizes))) if self.kind == GAUSSIAN else None
+        is_box = self.kind in (GAUSSIAN, GSDE)
+        shape = (widths[0][-2], len(self.sizes)) if self.kind == GSDE else (len(self.sizes),)
+        self.log_std = nn.Parameter(0.3 * th.randn(shape)) if is_box else None
         self.parameters = [list(network.parameters()) for network in self.networks]
         if self.log_std is not None:
             self.parameters[0].append(self.log_std)
@@ -45,7 +48,7 @@ class Case:
             self.observations = random.integers(0, self.n_inputs, self.n)
         else:
             self.observations = random.normal(size=(self.n, self.n_inputs)).astype(np.float32)
-        if self.kind == GAUSSIAN:
+        if is_box:
             self.actions = random.normal(size=(self.n, len(self.sizes))).astype(np.float32)
         else:
             most = [2 if self.kind == BERNOULLI else size for size in self.sizes]
@@ -73,6 +76,10 @@ class Case:
         if self.kind == GAUSSIAN:
             parts = [th.distributions.Normal(outputs, self.log_std.exp())]
             return values, parts[0].log_prob(actions).sum(1), parts[0].entropy().sum(1)
+        if self.kind == GSDE:
+            noise = StateDependentNoiseDistribution(len(self.sizes))
+            noise.proba_distribution(outputs, self.log_std, self.networks[0][:-1](rows))
+            return values, noise.log_prob(actions), noise.entropy()
         if self.kind == BERNOULLI:
             distribution = th.distributions.Bernoulli(logits=outputs)
             return values, distribution.log_prob(actions.float()).sum(1), distribution.entropy().sum(1)
@@ -112,10 +119,12 @@ class Case:
 
 def random_case(seed, isa="auto"):
     random = np.random.default_rng(seed)
-    kind = int(random.integers(3))
+    kind = int(random.integers(4))
     n_parts = int(random.integers(1, 5))
     sizes = tuple(int(size) for size in random.integers(1, 20, n_parts)) if kind == CATEGORICAL else (1,) * n_parts
     widths = [tuple(int(w) for w in random.choice([*range(1, 90), 256, 384], random.integers(0, 4))) for _ in range(2)]
+    if kind == GSDE and not widths[0]:
+        widths[0] = (8,)
     return Case(
         seed=seed,
         n=int(random.integers(1, 400)),
@@ -138,7 +147,8 @@ def exercise(seed, isa="auto"):
     n_outputs = sum(case.sizes)
     shape = (case.n, n_outputs if case.kind == BERNOULLI else len(case.sizes))
     actions = np.empty(shape, np.int64 if case.kind == CATEGORICAL else np.float32)
-    noise = None if case.kind == BERNOULLI or seed % 2 else random.exponential(size=case.n * n_outputs).astype("f4")
+    n_noise = case.n * (case.log_std.numel() if case.kind == GSDE else n_outputs)
+    noise = None if case.kind == BERNOULLI or seed % 2 else random.exponential(size=n_noise).astype("f4")
     case.kernel.act(case.tensors(0)[0], case.observations, noise, actions)
     inside = np.unique(random.integers(1, case.n, 3)) if case.n > 1 else np.array([], int)
     bounds = np.array([0, *inside, case.n])

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:You have specified a mini-batch 
 PPO_SETTINGS = {"n_steps": 32, "batch_size": 16, "n_epochs": 3}
 
 
-def make(algorithm, env, policy="MlpPolicy", **kwargs):
-    return algorithm(policy, make_vec_env(env, n_envs=2, seed=3), seed=3, device="cpu", **kwargs)
+def make(algorithm, env, policy="MlpPolicy", n_envs=2, **kwargs):
+    return algorithm(policy, make_vec_env(env, n_envs=n_envs, seed=3), seed=3, device="cpu", **kwargs)
 
 
 def assert_close(ours, theirs):
@@ -78,6 +78,20 @@ def test_the_parameters_are_those_of_ppo_after_several_updates(env, kwargs):
     ours, stock = (make(algorithm, env, **{**PPO_SETTINGS, **kwargs}).learn(256) for algorithm in (PPOExt, PPO))
     assert ours.fast_policy is not None
     assert_close(ours, stock)
+
+
+@pytest.mark.parametrize("freq", [-1, 3])
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_the_parameters_are_those_of_ppo_with_gsde(freq, n_envs):
+    settings = {**PPO_SETTINGS, "use_sde": True, "sde_sample_freq": freq, "ent_coef": 0.01}
+    ours, stock = (make(a, "Pendulum-v1", n_envs=n_envs, **settings).learn(384) for a in (PPOExt, PPO))
+    assert ours.fast_policy is not None
+    assert_close(ours, stock)
+    observations = ours.get_env().reset()
+    for deterministic in (True, False):
+        with ours._fast_path.predicting(ours):
+            actions, _ = ours.predict(observations, deterministic=deterministic)
+        np.testing.assert_allclose(actions, ours.predict(observations, deterministic=deterministic)[0], atol=1e-5)
 
 
 @pytest.mark.parametrize("actions", ["Discrete", "MultiDiscrete", "MultiBinary", "Box"])
@@ -251,7 +265,7 @@ def test_callbacks_see_what_they_see_in_sb3_also_where_time_limits_cut_episodes(
         ("CartPole-v1", {"policy_kwargs": {"layer_norm": True}}, "because of the layers Linear, LayerNorm, Tanh."),
         ("CartPole-v1", {"policy_kwargs": {"activation_fn": "elu"}}, "because of the layers Linear, ELU."),
         ("CartPole-v1", {"policy_kwargs": {"features_extractor_class": "NormalizedMlp"}}, "extractor NormalizedMlp."),
-        ("Pendulum-v1", {"use_sde": True}, "because of gSDE."),
+        ("Pendulum-v1", {"use_sde": True, "policy_kwargs": {"use_expln": True}}, "because of gSDE's options."),
     ],
 )
 def test_where_it_does_not_apply_the_plain_path_is_taken_and_said_once(env, kwargs, reason, capsys):

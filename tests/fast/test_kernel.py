@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch as th
-from kernel_cases import ADAM, BERNOULLI, GAUSSIAN, NO_LIMIT, NO_OPTIMIZER, PPO_LOSS, RMS_PROP, Case, exercise
+from kernel_cases import ADAM, BERNOULLI, GAUSSIAN, GSDE, NO_LIMIT, NO_OPTIMIZER, PPO_LOSS, RMS_PROP, Case, exercise
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from sb3_ext.fast.kernel import WHY_NOT, Kernel, gae
@@ -27,6 +27,7 @@ CASES = {
     "no_hidden": {"actor": (), "critic": ()},
     "multi_discrete": {"sizes": (2, 5, 3)},
     "box": {"kind": GAUSSIAN, "sizes": (1, 1, 1)},
+    "gsde": {"kind": GSDE, "sizes": (1, 1, 1)},
     "multi_binary": {"kind": BERNOULLI, "sizes": (1, 1)},
     "one_hot": {"one_hot": True, "n_inputs": 16},
     "wide": {"actor": (256, 512), "critic": (256,), "n": 20},

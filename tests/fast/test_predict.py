@@ -74,6 +74,14 @@ def test_a_policy_with_its_own_way_to_predict_keeps_it():
 
 
 def test_the_plain_path_is_told_by_training_and_not_by_an_evaluation(capsys):
-    model = PPOExt("MlpPolicy", "Pendulum-v1", n_steps=64, batch_size=64, use_sde=True, verbose=1, device="cpu")
+    model = PPOExt(
+        "MlpPolicy",
+        "Pendulum-v1",
+        n_steps=64,
+        batch_size=64,
+        policy_kwargs={"layer_norm": True},
+        verbose=1,
+        device="cpu",
+    )
     play(model, model.get_env(), episodes=1)
     assert "plain path" not in capsys.readouterr().out

@@ -67,7 +67,8 @@ static PyObject *kernel_act(Kernel *self, PyObject *args) {
     void *chosen = take(&views, out, "out", is_choice ? 'i' : 'f', n_out, 1);
     if (!chosen) goto fail;
     if (noise != Py_None) {
-        given = take(&views, noise, "noise", 'f', rollout.n * head->n_outputs, 0);
+        const long size = head->kind == GSDE ? shape->n_log_std : head->n_outputs;
+        given = take(&views, noise, "noise", 'f', rollout.n * size, 0);
         if (!given) goto fail;
     }
     const float *packed = packed_params(self, 0, tensors), *log_std = packed + shape->log_std;
@@ -80,6 +81,8 @@ static PyObject *kernel_act(Kernel *self, PyObject *args) {
             for (long r = 0; r < rows; r++)
                 memcpy((float *)chosen + (start + r) * head->n_outputs, outputs + r * stride(head->n_outputs),
                        sizeof(float) * (size_t)head->n_outputs);
+        else if (head->kind == GSDE)
+            choose_sde(head, shape, &self->work[0], given, start, rows, chosen);
         else
             choose(head, log_std, outputs, stride(head->n_outputs), given, start, rows, rollout.n,
                    is_choice ? chosen : 0, is_choice ? 0 : chosen);
@@ -120,10 +123,12 @@ static PyObject *kernel_evaluate(Kernel *self, PyObject *args) {
         if (!log_probs) continue;
         self->core->forward(&self->actor, packed[0], &self->work[0], &inputs, rows);
         const float *outputs = self->work[0].outputs[self->actor.n_layers - 1];
+        long step;
+        const float *log_std = deviations(head, &self->actor, packed[0], &self->work[0], rows, &step);
         for (long r = 0; r < rows; r++) {
             const long i = (start + r) * head->n_parts;
             float entropy;
-            head_evaluate(head, outputs + r * stride(head->n_outputs), packed[0] + self->actor.log_std,
+            head_evaluate(head, outputs + r * stride(head->n_outputs), log_std + r * step,
                           rollout.choices ? rollout.choices + i : 0, rollout.actions ? rollout.actions + i : 0,
                           self->work[0].scratch, &log_probs[start + r], &entropy);
         }

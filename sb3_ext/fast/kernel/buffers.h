@@ -53,7 +53,7 @@ static int take_tensors(Views *views, PyObject *list, const char *name, const Sh
 
 /* Actions of the rollout's samples */
 static int take_actions(const Kernel *self, Views *views, PyObject *actions, Rollout *rollout) {
-    const int is_choice = self->head.kind != GAUSSIAN;
+    const int is_choice = !is_gaussian(&self->head);
     void *taken = take(views, actions, "actions", is_choice ? 'i' : 'f', rollout->n * self->head.n_parts, 0);
     if (!taken) return 0;
     if (!is_choice) {

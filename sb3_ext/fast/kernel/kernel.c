@@ -66,7 +66,7 @@ static int kernel_init(Kernel *self, PyObject *args, PyObject *kwargs) {
     if (!PyArg_ParseTuple(args, "OOiiOp|s:Kernel", &actor, &critic, &activation, &head, &sizes, &one_hot, &isa))
         return -1;
     const Py_ssize_t n_parts = PyTuple_Check(sizes) ? PyTuple_Size(sizes) : 0;
-    if (activation < TANH || activation > RELU || head < CATEGORICAL || head > BERNOULLI || n_parts < 1 ||
+    if (activation < TANH || activation > RELU || head < CATEGORICAL || head > GSDE || n_parts < 1 ||
         n_parts > 1 << 20) {
         PyErr_SetString(PyExc_ValueError, "no such activation, or distribution of actions");
         return -1;
@@ -75,6 +75,10 @@ static int kernel_init(Kernel *self, PyObject *args, PyObject *kwargs) {
         return -1;
     if (widths[0][0] != widths[1][0] || widths[1][n_layers[1]] != 1) {
         PyErr_SetString(PyExc_ValueError, "actor and critic must have the same inputs, and the critic one output");
+        return -1;
+    }
+    if (head == GSDE && n_layers[0] < 2) {
+        PyErr_SetString(PyExc_ValueError, "gSDE needs a hidden layer");
         return -1;
     }
     self->head.sizes = calloc((size_t)n_parts, sizeof(long));
@@ -98,7 +102,8 @@ static int kernel_init(Kernel *self, PyObject *args, PyObject *kwargs) {
     self->head.n_parts = (long)n_parts;
     self->head.n_outputs = n_outputs;
     self->is_one_hot = one_hot;
-    shape_init(&self->actor, widths[0], n_layers[0], activation, head == GAUSSIAN ? n_outputs : 0);
+    const long n_log_std = head == GSDE ? widths[0][n_layers[0] - 1] * n_outputs : head == GAUSSIAN ? n_outputs : 0;
+    shape_init(&self->actor, widths[0], n_layers[0], activation, n_log_std);
     shape_init(&self->critic, widths[1], n_layers[1], activation, 0);
     for (int i = 0; i < 2; i++) {
         const Shape *shape = i ? &self->critic : &self->actor;

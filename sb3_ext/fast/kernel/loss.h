@@ -1,5 +1,7 @@
 /* Distributions of actions, and the losses of actor and critic with their gradients, for a block of rows. */
 
+#include "sde.h"
+
 #define HALF_LOG_2PI 0.91893853320467274178f
 
 /* Log-probability and entropy of one action, given the actor's outputs. Leaves in `scratch` what `head_back` needs. */
@@ -28,7 +30,7 @@ static void head_evaluate(const Head *head, const float *z, const float *log_std
             z += n;
             scratch += n + 2;
         }
-    } else if (head->kind == GAUSSIAN) {
+    } else if (is_gaussian(head)) {
         for (long j = 0; j < head->n_outputs; j++) {
             scratch[j] = (action[j] - z[j]) * expf(-log_std[j]);
             lp -= 0.5f * scratch[j] * scratch[j] + log_std[j] + HALF_LOG_2PI;
@@ -60,7 +62,7 @@ static void head_back(const Head *head, const float *z, const float *log_std, co
             delta += n;
             scratch += n + 2;
         }
-    } else if (head->kind == GAUSSIAN) {
+    } else if (is_gaussian(head)) {
         for (long j = 0; j < head->n_outputs; j++) {
             delta[j] = of_log_prob * scratch[j] * expf(-log_std[j]);
             of_log_std[j] += of_log_prob * (scratch[j] * scratch[j] - 1.0f) + of_entropy;
@@ -99,11 +101,11 @@ static Minibatch minibatch_of(const Rollout *rollout, const int64_t *indices, lo
     return batch;
 }
 
-/* Gradients with respect to the outputs, of which each row takes `width` floats, and sums over the minibatch for the
- * metrics */
+/* Gradients with respect to the outputs, of which each row takes `width` floats, and to the standard deviations, which
+ * are `step` floats apart; and sums over the minibatch for the metrics */
 static void actor_loss(const Head *head, const Loss *loss, const Rollout *rollout, const Minibatch *batch, long start,
-                       long rows, const float *outputs, long width, const float *log_std, float *scratch, float *deltas,
-                       float *of_log_std, double *sums) {
+                       long rows, const float *outputs, long width, const float *log_std, long step, float *scratch,
+                       float *deltas, float *of_log_std, double *sums) {
     const float low = (float)(1.0 - loss->clip), high = (float)(1.0 + loss->clip), n = (float)batch->n;
     const float of_entropy = (float)(-loss->ent_coef / (double)batch->n);
     memset(deltas, 0, sizeof(float) * (size_t)(rows * width));
@@ -113,7 +115,7 @@ static void actor_loss(const Head *head, const Loss *loss, const Rollout *rollou
         const int64_t *choice = rollout->choices ? rollout->choices + i * head->n_parts : 0;
         const float *action = rollout->actions ? rollout->actions + i * head->n_parts : 0;
         float log_prob, entropy, of_log_prob;
-        head_evaluate(head, z, log_std, choice, action, scratch, &log_prob, &entropy);
+        head_evaluate(head, z, log_std + r * step, choice, action, scratch, &log_prob, &entropy);
         const float advantage = (columns[ADVANTAGE] - batch->shift) / batch->divisor;
         const float log_ratio = log_prob - columns[OLD_LOG_PROB], ratio = expf(log_ratio);
         sums[KL] += (ratio - 1.0f) - log_ratio;
@@ -130,7 +132,8 @@ static void actor_loss(const Head *head, const Loss *loss, const Rollout *rollou
             sums[POLICY_LOSS] -= weight * advantage * log_prob;
             of_log_prob = -weight * advantage / n;
         }
-        head_back(head, z, log_std, choice, scratch, of_log_prob, of_entropy, deltas + r * width, of_log_std);
+        head_back(head, z, log_std + r * step, choice, scratch, of_log_prob, of_entropy, deltas + r * width,
+                  of_log_std + r * step);
     }
 }
 

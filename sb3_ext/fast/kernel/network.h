@@ -68,6 +68,9 @@ static void work_free(Work *work) {
     free(work->deltas[1]);
     free(work->rows);
     free(work->scratch);
+    free(work->deviations);
+    free(work->of_deviations);
+    free(work->variances);
     free(work->ones);
     memset(work, 0, sizeof *work);
 }
@@ -84,6 +87,11 @@ static int work_init(Work *work, const Shape *shape, const Head *head) {
     for (int i = 0; i < 2; i++) ok &= (work->deltas[i] = new_array(BLOCK * widest)) != 0;
     ok &= (work->rows = new_array(BLOCK * shape->width[0])) != 0;
     ok &= (work->ones = new_array(2 * BLOCK)) != 0;
+    if (head->kind == GSDE) {
+        ok &= (work->deviations = new_array(BLOCK * head->n_outputs)) != 0;
+        ok &= (work->of_deviations = new_array(BLOCK * head->n_outputs)) != 0;
+        ok &= (work->variances = new_array(shape->n_log_std)) != 0;
+    }
     ok &= (work->scratch = new_array(head->n_outputs + 2 * head->n_parts)) != 0;
     return ok;
 }

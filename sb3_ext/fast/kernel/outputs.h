@@ -4,6 +4,10 @@
 static float *take_outputs(const Kernel *self, Views *views, PyObject *outputs, PyObject *log_std, Rollout *rollout,
                            float **deviations) {
     const int first = views->n;
+    if (self->head.kind == GSDE) {
+        PyErr_SetString(PyExc_ValueError, "gSDE needs the kernel's own network");
+        return 0;
+    }
     float *taken = take(views, outputs, "outputs", 'f', -1, 0);
     if (!taken) return 0;
     rollout->n = N_ELEMENTS(views, first) / self->head.n_outputs;
@@ -84,7 +88,7 @@ static PyObject *kernel_loss(Kernel *self, PyObject *args) {
     const Minibatch batch = minibatch_of(&rollout, 0, n, loss.normalize);
     memset(metrics, 0, sizeof(double) * N_METRICS);
     memset(of_log_std, 0, sizeof(float) * (size_t)n_log_std);
-    actor_loss(head, &loss, &rollout, &batch, 0, n, outputs, width, log_std, self->work[0].scratch, of_outputs,
+    actor_loss(head, &loss, &rollout, &batch, 0, n, outputs, width, log_std, 0, self->work[0].scratch, of_outputs,
                of_log_std, metrics);
     critic_loss(&loss, &rollout, &batch, 0, n, values, 1, of_values, metrics);
     finish_metrics(&loss, metrics, n);

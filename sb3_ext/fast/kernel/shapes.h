@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { TANH, RELU };
-enum { CATEGORICAL, GAUSSIAN, BERNOULLI };
+enum { CATEGORICAL, GAUSSIAN, BERNOULLI, GSDE };
 enum { PPO, POLICY_GRADIENT };
 /* NO_OPTIMIZER: the gradients are for Python to step with */
 enum { ADAM, RMS_PROP, NO_OPTIMIZER };
@@ -34,6 +34,8 @@ typedef struct {
 typedef struct {
     float *outputs[MAX_LAYERS], *deltas[2], *turned[MAX_LAYERS];
     float *rows, *scratch;
+    /* gSDE's, with their gradients, and the squares of its parameter */
+    float *deviations, *of_deviations, *variances;
     int64_t *ones;
 } Work;
 

@@ -98,11 +98,15 @@ static void differentiate(Update *u, Half *half, const Minibatch *batch, double 
         const long rows = batch->n - start < BLOCK ? batch->n - start : BLOCK;
         const Inputs inputs = gather(shape, &half->work, &u->rollout, batch->indices, start, rows);
         u->core->forward(shape, half->params, &half->work, &inputs, rows);
-        if (is_actor)
+        if (is_actor) {
+            long step;
+            const float *log_std = deviations(u->head, shape, half->params, &half->work, rows, &step);
+            float *of_log_std = step ? half->work.of_deviations : half->gradients + shape->log_std;
+            if (step) memset(of_log_std, 0, sizeof(float) * (size_t)(rows * step));
             actor_loss(u->head, &u->loss, &u->rollout, batch, start, rows, half->work.outputs[last],
-                       shape->stride[last + 1], half->params + shape->log_std, half->work.scratch, deltas,
-                       half->gradients + shape->log_std, sums);
-        else
+                       shape->stride[last + 1], log_std, step, half->work.scratch, deltas, of_log_std, sums);
+            deviations_back(u->head, shape, &half->work, rows, half->gradients);
+        } else
             critic_loss(&u->loss, &u->rollout, batch, start, rows, half->work.outputs[last],
                         shape->stride[last + 1], deltas, sums);
         u->core->backward(shape, &half->work, &inputs, rows, half->gradients);
@@ -134,11 +138,13 @@ static double rollout_kl(Update *u) {
         const long rows = u->rollout.n - start < BLOCK ? u->rollout.n - start : BLOCK;
         const Inputs inputs = gather(shape, &u->actor.work, &u->rollout, 0, start, rows);
         u->core->forward(shape, u->actor.params, &u->actor.work, &inputs, rows);
+        long step;
+        const float *log_std = deviations(u->head, shape, u->actor.params, &u->actor.work, rows, &step);
         for (long r = 0; r < rows; r++) {
             const long i = start + r;
             float log_prob, entropy;
             head_evaluate(u->head, u->actor.work.outputs[shape->n_layers - 1] + r * width,
-                          u->actor.params + shape->log_std,
+                          log_std + r * step,
                           u->rollout.choices ? u->rollout.choices + i * u->head->n_parts : 0,
                           u->rollout.actions ? u->rollout.actions + i * u->head->n_parts : 0, u->actor.work.scratch,
                           &log_prob, &entropy);
