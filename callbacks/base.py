@@ -7,6 +7,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_ext.common.options import Number, Options
 from sb3_ext.common.stateful import Stateful
+from sb3_ext.common.step_callbacks import does_nothing
 from sb3_ext.runs.run import Run
 from sb3_ext.runs.stop_signals import raise_if_interrupted
 
@@ -57,10 +58,12 @@ class RunCallback(Stateful, BaseCallback):
         self._run = run
         super().on_training_start(locals_, globals_)
 
+    @does_nothing
     def on_step(self) -> bool:
         raise_if_interrupted()
         return super().on_step()
 
+    @does_nothing
     def _on_step(self) -> bool:
         return True
 

@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlalchemy.exc import SQLAlchemyError
 from stable_baselines3.common.logger import Figure, Image, KVWriter
 
 from sb3_ext.callbacks.tracking.dashboard import Dashboard
@@ -59,6 +58,7 @@ class MlflowTracker:
 
     def start(self, facts: RunFacts, outputs: Sequence[KVWriter], continued: str | None) -> dict[str, Any]:
         import mlflow
+        from sqlalchemy.exc import SQLAlchemyError
 
         given = mlflow.active_run()
         self.axis, self._is_given = Axis.of(facts), given is not None

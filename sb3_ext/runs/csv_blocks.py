@@ -15,6 +15,8 @@ __all__ = ["Block", "Column", "read_csv_blocks"]
 _BLOCK_BYTES = 1 << 23
 #: In larger files, the last of sixteen digits may be wrong: exact reading takes more than twice as long
 _EXACT_BYTES = 1 << 26
+#: Less is read sooner than pandas is imported
+_WORTH_PANDAS = 1 << 21
 
 
 class Column(NamedTuple):
@@ -55,7 +57,7 @@ def read_csv_blocks(path: Path, skip: str | None = None) -> Iterator[Block]:
 
 def _parse(names: Sequence[str], text: bytes, exact: bool) -> Block:
     is_plain = b'"' not in text and b"\r" not in text
-    if is_plain and text.count(b",") == text.count(b"\n") * (len(names) - 1):
+    if len(text) > _WORTH_PANDAS and is_plain and text.count(b",") == text.count(b"\n") * (len(names) - 1):
         try:
             return _parse_fast(names, text, exact)
         except ValueError:
@@ -64,7 +66,7 @@ def _parse(names: Sequence[str], text: bytes, exact: bool) -> Block:
 
 
 def _parse_fast(names: Sequence[str], text: bytes, exact: bool) -> Block:
-    import pandas as pd  # type: ignore[import-untyped]  # takes half a second
+    import pandas as pd  # type: ignore[import-untyped]
 
     frame = pd.read_csv(
         io.BytesIO(text),

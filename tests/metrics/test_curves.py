@@ -23,14 +23,15 @@ def test_a_curve_has_evenly_spaced_points_however_it_comes(n_values, piece):
 
 
 @pytest.mark.parametrize("n_values", [1, 7, 64, 1000])
-def test_values_one_by_one_give_the_same_points(n_values):
-    one_by_one, at_once = BoundedCurve(max_points=16), BoundedCurve(max_points=16)
-    steps = values = np.arange(n_values)
-    for step in range(n_values):
-        one_by_one.add(step, float(step))
-    at_once.extend(steps, values.astype(float))
-    np.testing.assert_array_equal(one_by_one.series(), at_once.series())
-    assert one_by_one.n_values == n_values
+@pytest.mark.parametrize("piece", [1, 7, 100])
+def test_values_in_pieces_give_the_same_points(n_values, piece):
+    in_pieces, at_once = BoundedCurve(max_points=16), BoundedCurve(max_points=16)
+    points = [(step, float(step)) for step in range(n_values)]
+    for start in range(0, n_values, piece):
+        in_pieces.add(points[start : start + piece])
+    at_once.extend(np.arange(n_values), np.arange(n_values, dtype=float))
+    np.testing.assert_array_equal(in_pieces.series(), at_once.series())
+    assert in_pieces.n_values == n_values
 
 
 def test_a_store_has_a_curve_for_each_metric_with_the_steps_of_its_rows():
