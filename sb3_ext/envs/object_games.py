@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import gymnasium as gym
 
-__all__ = ["OBJECT_GAMES", "SCREEN", "Axis", "GameObject", "ObjectGame", "register_objects"]
+__all__ = ["OBJECT_GAMES", "SCREEN", "Axis", "Crossing", "GameObject", "ObjectGame", "register_objects"]
 
 #: Width and height in pixels
 SCREEN = (160, 210)
@@ -39,12 +39,27 @@ class GameObject(NamedTuple):
     speed: float
 
 
+class Crossing(NamedTuple):
+    """
+    A moving object on its way to another one, which moves along a line.
+
+    :param player: the object that moves along a line
+    :param target: the object that comes
+    :param walls: pixels at both ends of the line, where the target bounces off
+    """
+
+    player: str
+    target: str
+    walls: tuple[float, float]
+
+
 @dataclass(frozen=True)
 class ObjectGame:
     """
     :param rom: ale-py's name of the game
     :param relative: pairs of objects; the position of the second relative to the first is worth knowing
     :param reach: distance in pixels that counts as far for these pairs
+    :param crossing: where the game is won: the ball at the paddle
     :param bits: address and bit of each object in a formation, named ``formation``
     :param swap: an address, and pairs of addresses that change places while its byte is 1
     :param fire_reset: the game waits for the fire button at the start of each life
@@ -55,6 +70,7 @@ class ObjectGame:
     objects: tuple[GameObject, ...]
     relative: tuple[tuple[str, str], ...] = ()
     reach: float = 20.0
+    crossing: Crossing | None = None
     bits: tuple[tuple[int, int], ...] = ()
     formation: str = ""
     swap: tuple[int, tuple[tuple[int, int], ...]] | None = None
@@ -70,6 +86,7 @@ _PONG = ObjectGame(
         GameObject("ball", Axis(-48.5, 49), Axis(-12.5, 54, low=45), speed=4),
     ),
     relative=(("player", "ball"),),
+    crossing=Crossing("player", "ball", (32.5, 193.5)),
     threshold=(18.0, 20.0),
 )
 
@@ -89,6 +106,7 @@ _BREAKOUT = ObjectGame(
         GameObject("ball", Axis(-48.5, 99), Axis(10.5, 101, low=1, high=186), speed=4),
     ),
     relative=(("player", "ball"),),
+    crossing=Crossing("player", "ball", (7.5, 151.5)),
     bits=tuple(_brick(row, column) for row in range(6) for column in range(18)),
     formation="brick",
     fire_reset=True,

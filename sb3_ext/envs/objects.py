@@ -21,6 +21,8 @@ _FEATURES = ("x", "y", "vx", "vy", "there")
 _NOT_THERE = (0.0, 0.0, 0.0, 0.0, 0.0)
 #: Beyond this multiple of the usual top speed, an object has jumped
 _JUMP = 2
+#: Parts of a game's reach at which the two numbers of a crossing are finest
+_FINE, _COARSE = 0.3, 1.5
 
 _Place = tuple[float, float]
 
@@ -38,6 +40,8 @@ class AtariObjectsEnv(AtariEnv):
     :param previous_action: add the last action, one-hot
     :param relative: add the positions of some objects relative to others (the ball to the paddle), finest when they are
         near
+    :param crossing: add where the ball will cross the paddle's line, seen from the paddle, if it comes nearer: two
+        numbers, one fine and one coarse, and whether it comes. In Pong and Breakout
     :param noop_max: most random frames without action at the start of an episode
     :param fire_reset: press fire at the start of each life; ``None``: in games that wait for it
     """
@@ -49,6 +53,7 @@ class AtariObjectsEnv(AtariEnv):
         frameskip: int | tuple[int, int] = 4,
         previous_action: bool = False,
         relative: bool = True,
+        crossing: bool = False,
         noop_max: int = 30,
         fire_reset: bool | None = None,
         *,
@@ -66,7 +71,11 @@ class AtariObjectsEnv(AtariEnv):
         noop_max = read_whole("noop_max", noop_max, at_least=0)
         if not 0 <= repeat_action_probability <= 1:
             raise ValueError(f"repeat_action_probability={repeat_action_probability!r} must be between 0 and 1.")
-        own = {"previous_action": previous_action, "relative": relative, "noop_max": noop_max, "fire_reset": fire_reset}
+        if read_flag("crossing", crossing) and layout.crossing is None:
+            have_it = ", ".join(name for name, other in OBJECT_GAMES.items() if other.crossing is not None)
+            raise ValueError(f"crossing=True: {game} has no line that a ball crosses. These games have one: {have_it}.")
+        own = {"previous_action": previous_action, "relative": relative, "crossing": crossing}
+        own |= {"noop_max": noop_max, "fire_reset": fire_reset}
         self._has_previous_action = read_flag("previous_action", previous_action)
         self._fires = layout.fire_reset if fire_reset is None else read_flag("fire_reset", fire_reset)
         stock: dict[str, Any] = {
@@ -83,7 +92,7 @@ class AtariObjectsEnv(AtariEnv):
         self._noop_max = noop_max
         self._longest_skip = frameskip if isinstance(frameskip, int) else frameskip[1] - 1
         self.metadata = {**self.metadata, "render_fps": max(_FRAMES_PER_SECOND // self._longest_skip, 1)}
-        self._reader = ObjectReader(layout, self._longest_skip, read_flag("relative", relative))
+        self._reader = ObjectReader(layout, self._longest_skip, read_flag("relative", relative), crossing)
         actions = [f"last action {name}" for name in self.get_action_meanings()] if self._has_previous_action else []
         self.feature_names = (*self._reader.feature_names, *actions)
         self._n_features = len(self.feature_names)
@@ -132,9 +141,10 @@ class ObjectReader:
 
     :param frames: most frames between two steps
     :param relative: whether to read positions relative to other objects
+    :param crossing: whether to read where the ball will cross the paddle's line
     """
 
-    def __init__(self, game: ObjectGame, frames: int, relative: bool) -> None:
+    def __init__(self, game: ObjectGame, frames: int, relative: bool, crossing: bool = False) -> None:
         self._names = [thing.name for thing in game.objects]
         self._places_of = [
             (thing.x.address or 0, _pixels(thing.x, SCREEN[0]), thing.y.address or 0, _pixels(thing.y, SCREEN[1]))
@@ -147,11 +157,13 @@ class ObjectReader:
         pairs = game.relative if relative else ()
         self._pairs = [(self._names.index(origin), self._names.index(target)) for origin, target in pairs]
         self._reach = game.reach
+        self._crossing = _CrossingReader(game, self._names, frames) if crossing else None
         self._bit_addresses = np.array([address for address, _ in game.bits], dtype=np.intp)
         self._bit_masks = np.array([1 << bit for _, bit in game.bits], dtype=np.uint8)
         self.feature_names = (
             *(f"{name}.{feature}" for name in self._names for feature in _FEATURES),
             *(f"{target} from {origin}.{axis}" for origin, target in pairs for axis in ("x", "y")),
+            *(() if self._crossing is None else self._crossing.feature_names),
             *(f"{game.formation}{i}" for i in range(len(game.bits))),
         )
         self.forget()
@@ -180,6 +192,8 @@ class ObjectReader:
             else:
                 (x, y), (from_x, from_y), reach = there, here, self._reach
                 numbers += (math.tanh((x - from_x) / reach), math.tanh((y - from_y) / reach))
+        if self._crossing is not None:
+            numbers += self._crossing.read(places, self._last)
         out[: len(numbers)] = numbers
         if len(self._bit_masks):
             bits = ram[self._bit_addresses] & self._bit_masks
@@ -198,6 +212,33 @@ class ObjectReader:
             x, y = xs[values[x_address]], ys[values[y_address]]
             places.append(None if x is None or y is None else (x, y))
         return places
+
+
+class _CrossingReader:
+    """Where the target will cross the player's line, after bouncing off the walls."""
+
+    def __init__(self, game: ObjectGame, names: list[str], frames: int) -> None:
+        assert game.crossing is not None
+        player, target, (self._low, self._high) = game.crossing
+        self._player, self._target = names.index(player), names.index(target)
+        #: Axis along the line
+        self._along = int(game.objects[self._player].x.address is None)
+        self._reach, self._top_speed = game.reach, _JUMP * frames * game.objects[self._target].speed
+        self.feature_names = tuple(f"{target} will cross {player}.{what}" for what in ("fine", "coarse", "comes"))
+
+    def read(self, places: list[_Place | None], last: list[_Place | None]) -> tuple[float, float, float]:
+        me, now, before = places[self._player], places[self._target], last[self._target]
+        if me is None or now is None or before is None:
+            return 0.0, 0.0, 0.0
+        along, across = self._along, 1 - self._along
+        slide, speed, distance = now[along] - before[along], now[across] - before[across], me[across] - now[across]
+        if speed * distance <= 0 or max(abs(slide), abs(speed)) > self._top_speed:
+            return 0.0, 0.0, 0.0
+        beyond = now[along] + slide * distance / speed - self._low
+        size = self._high - self._low
+        bounced = size - abs(beyond % (2 * size) - size)
+        ahead = (self._low + bounced - me[along]) / self._reach
+        return math.tanh(ahead / _FINE), math.tanh(ahead / _COARSE), 1.0
 
 
 def _limited(vx: float, vy: float) -> tuple[float, float]:

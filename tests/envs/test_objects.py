@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import ale_py
 import gymnasium as gym
@@ -15,7 +16,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack
 
 import sb3_ext.envs  # noqa: F401  registers the ids
-from sb3_ext.envs.object_games import OBJECT_GAMES, Axis, GameObject, ObjectGame, register_objects
+from sb3_ext.envs.object_games import OBJECT_GAMES, Axis, Crossing, GameObject, ObjectGame, register_objects
 from sb3_ext.envs.objects import ObjectReader
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
@@ -305,6 +306,68 @@ def test_relative_places_can_be_left_out():
     with_them, without = (gym.make("Pong-v5_objects", relative=flag).unwrapped for flag in (True, False))
     assert set(with_them.feature_names) - set(without.feature_names) == {"ball from player.x", "ball from player.y"}
     assert without.observation_space.shape == (15,)
+
+
+COURT = ObjectGame(
+    rom="toy",
+    objects=(
+        GameObject("paddle", Axis(140.0), Axis(0.0, 10), speed=5),
+        GameObject("ball", Axis(0.0, 11, low=1), Axis(0.0, 12), speed=5),
+    ),
+    crossing=Crossing("paddle", "ball", (40.0, 140.0)),
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "crosses_at"),
+    [
+        ((100, 100), (110, 105), 120),
+        ((100, 60), (110, 50), 60),  # off the upper wall: 30 pixels of way, 10 to the wall
+        ((100, 120), (110, 130), 120),  # off the lower one
+        ((100, 45), (102, 155), None),  # too far for a movement
+        ((110, 100), (100, 105), None),  # goes away
+        ((110, 100), (110, 105), None),  # stands still, seen from the line
+        ((0, 100), (110, 105), None),  # has just appeared
+    ],
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_where_the_ball_will_cross_the_paddles_line(before, now, crosses_at, swapped):
+    game = COURT
+    if swapped:  # the paddle moves to the left and right
+        things = [GameObject(name, y, x, speed) for name, x, y, speed in COURT.objects]
+        game = replace(COURT, objects=tuple(things))
+    reader = ObjectReader(game, frames=4, relative=False, crossing=True)
+    read(reader, b10=100, b11=before[0], b12=before[1])
+    found = read(reader, b10=100, b11=now[0], b12=now[1])
+    fine, coarse, comes = (found[f"ball will cross paddle.{what}"] for what in ("fine", "coarse", "comes"))
+    assert comes == (crosses_at is not None)
+    away = 0 if crosses_at is None else crosses_at - 100
+    assert fine == pytest.approx(np.tanh(away / 6)) and coarse == pytest.approx(np.tanh(away / 30))
+
+
+@pytest.mark.parametrize("env_id", ["Pong-v5_objects", "Breakout-v5_objects"])
+def test_the_ball_crosses_the_paddles_line_where_it_was_said(env_id):
+    env = gym.make(env_id, crossing=True, repeat_action_probability=0.0)
+    names = list(env.unwrapped.feature_names)
+    first = next(index for index, name in enumerate(names) if "will cross" in name)
+    along = 1 if "Pong" in env_id else 0
+    flights = [[]]
+    for observation, *_ in play(env, 3000, seed=1):
+        if observation[first + 2]:
+            place = env.unwrapped.positions()["player"][along]
+            flights[-1].append(place + 30 * np.arctanh(np.clip(observation[first + 1], -0.99, 0.99)))
+        elif flights[-1]:
+            flights.append([])
+    long = [flight for flight in flights if len(flight) >= 5]
+    assert len(long) >= 10
+    # Where the ball bounces between two steps, its way seems shorter for one of them
+    assert np.median([np.median(np.abs(np.array(flight) - flight[-1])) for flight in long]) < 2
+
+
+@pytest.mark.parametrize("game", ["Freeway", "Tennis"])
+def test_a_game_without_such_a_line_says_so(game):
+    with pytest.raises(ValueError, match=f"{game} has no line that a ball crosses. These games have one: Pong, Break"):
+        gym.make(f"{game}-v5_objects", crossing=True)
 
 
 def test_the_fire_button_is_pressed_for_each_ball_where_the_game_waits_for_it():
