@@ -28,6 +28,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     "native": {"native": True},
     "dummy": {"native": False, "vec_env": "dummy"},
     "multicore": {"native": False, "vec_env": "multicore"},
+    "envpool": {"native": False, "vec_env": "envpool"},
     "subproc": {"native": False, "vec_env": "subproc"},
 }
 
@@ -91,6 +92,7 @@ class Configured(NamedTuple):
 
 def _configured(algo: str, env_id: str) -> Configured:
     from sb3_ext.vec_env.cartpole import CartPoleVecEnv
+    from sb3_ext.vec_env.envpool import why_not_envpool
     from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
     from sb3_ext.zoo.models import make_model
 
@@ -99,6 +101,7 @@ def _configured(algo: str, env_id: str) -> Configured:
         has_native = isinstance(model.env.unwrapped, (CartPoleVecEnv, NativeAtariVecEnv))
         # Without subproc, since multicore does the same with less
         kinds = ["native", "dummy", "multicore"] if has_native else ["dummy", "multicore"]
+        kinds += [] if has_native or why_not_envpool(env_id) else ["envpool"]
         return Configured(model.n_envs, model.n_steps, kinds)
 
 

@@ -74,7 +74,7 @@ class AtariObjectsEnv(AtariEnv):
         if read_flag("crossing", crossing) and layout.crossing is None:
             have_it = ", ".join(name for name, other in OBJECT_GAMES.items() if other.crossing is not None)
             raise ValueError(f"crossing=True: {game} has no line that a ball crosses. These games have one: {have_it}.")
-        own = {"previous_action": previous_action, "relative": relative, "crossing": crossing}
+        own: dict[str, Any] = {"previous_action": previous_action, "relative": relative, "crossing": crossing}
         own |= {"noop_max": noop_max, "fire_reset": fire_reset}
         self._has_previous_action = read_flag("previous_action", previous_action)
         self._fires = layout.fire_reset if fire_reset is None else read_flag("fire_reset", fire_reset)

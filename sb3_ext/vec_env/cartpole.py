@@ -4,7 +4,6 @@ Gymnasium's vectorised CartPole provides the constants, spaces, random numbers a
 it resets one step later than SB3 expects, and takes about twice as long.
 """
 
-import os
 import time
 from collections.abc import Sequence
 from copy import deepcopy
@@ -14,12 +13,12 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.wrappers import TimeLimit
-from stable_baselines3.common.monitor import Monitor, ResultsWriter
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from sb3_ext.common.names import check_choice
-from sb3_ext.vec_env.monitor_files import write_whole_lines
+from sb3_ext.vec_env.monitor_files import monitor_writers
 
 __all__ = ["CartPoleVecEnv"]
 
@@ -82,12 +81,7 @@ class CartPoleVecEnv(VecEnv):
         self._spec.max_episode_steps = max_episode_steps
         self._spec.kwargs.update(sutton_barto_reward=sutton_barto_reward, render_mode=render_mode)
         self._t_start = time.time()
-        self._writers: list[ResultsWriter] = []
-        if monitor_dir is not None:
-            header: dict[str, float | str] = {"t_start": self._t_start, "env_id": _ENV_ID}
-            paths = [os.path.join(monitor_dir, str(start_index + index)) for index in range(n_envs)]
-            writers = (ResultsWriter(path, header, override_existing=override_existing) for path in paths)
-            self._writers = [write_whole_lines(writer) for writer in writers]
+        self._writers = monitor_writers(n_envs, _ENV_ID, self._t_start, monitor_dir, start_index, override_existing)
         super().__init__(n_envs, self._env.single_observation_space, self._env.single_action_space)
         self.metadata = self._env.metadata
 

@@ -18,8 +18,11 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
 from sb3_ext.common.clean_text import say
 from sb3_ext.common.repeated_comparison import wins_clearly
+from sb3_ext.common.usage_error import UsageError
 from sb3_ext.vec_env.atari_config import native_atari_settings
+from sb3_ext.vec_env.envpool import SAME_AS_GYMNASIUM, EnvPoolVecEnv, why_not_envpool
 from sb3_ext.vec_env.multicore import MulticoreVecEnv, usable_cores
+from sb3_ext.vec_env.vector_env import VectorVecEnv
 
 __all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "choose_processes"]
 
@@ -28,6 +31,8 @@ __all__ = ["EnvConfig", "VecEnvChoice", "VecEnvChooser", "choose_processes"]
 _WORTH_TRYING = 150e-6
 #: How much faster it must be then. Comparisons on an idle machine range from 1.04 to 2.4 (LunarLander, 2 cores)
 _WORTH_IT = 1.02
+#: The same for EnvPool, whose episodes are other ones
+_WORTH_A_POOL = 1.3
 #: How long an environment is stepped to time a step, and how long each side of a comparison takes
 _PROBE_SECONDS = 0.05
 _COMPARISON_SECONDS = 0.02
@@ -82,9 +87,55 @@ def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | 
 
 
 def _is_plain_cartpole(config: EnvConfig) -> bool:
-    known = {"sutton_barto_reward", "max_episode_steps"}
-    plain = config.env_id == "CartPole-v1" and set(config.env_kwargs) <= known
-    return plain and not config.env_wrapper and set(config.monitor_kwargs) <= {"override_existing"}
+    return config.env_id == "CartPole-v1" and not _why_not_bare(config, {"sutton_barto_reward", "max_episode_steps"})
+
+
+def _why_not_bare(config: EnvConfig, known: set[str]) -> str | None:
+    """Vectorised environments have no single ones for wrappers, and only some arguments."""
+    unknown = set(config.env_kwargs) - known
+    if unknown:
+        return f"env_kwargs has {', '.join(sorted(unknown))}"
+    if config.env_wrapper:
+        return "env_wrapper needs single environments"
+    more = set(config.monitor_kwargs) - {"override_existing"}
+    return f"monitor_kwargs has {', '.join(sorted(more))}" if more else None
+
+
+def _choose_vectorised(requested: str, config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice:
+    """:param requested: ``envpool`` or ``make_vec``"""
+    monitor = {"monitor_dir": monitor_dir, **config.monitor_kwargs}
+    if requested == "make_vec":
+        reason = _why_not_bare(config, set(config.env_kwargs))
+        if reason is None and gym.spec(config.env_id).vector_entry_point is None:
+            reason = "it is registered without a vector_entry_point"
+    else:
+        reason = why_not_envpool(config.env_id) or _why_not_bare(config, {"max_episode_steps"})
+    if reason is not None:
+        raise UsageError(f"ext: vec_env: {requested} is not possible with {config.env_id}: {reason}.")
+
+    def make(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
+        if requested == "envpool":
+            return EnvPoolVecEnv(config.env_id, len(env_fns), **config.env_kwargs, **monitor)
+        vector_env = gym.make_vec(config.env_id, len(env_fns), "vector_entry_point", **config.env_kwargs)
+        return VectorVecEnv(vector_env, **monitor)
+
+    return VecEnvChoice(make, "EnvPool" if requested == "envpool" else "its own vectorised version")
+
+
+def _envpool_is_faster(config: EnvConfig, n_envs: int, make_env: Callable[[], gym.Env]) -> bool:
+    if config.env_id not in SAME_AS_GYMNASIUM or n_envs == 1:
+        return False
+    if why_not_envpool(config.env_id) or _why_not_bare(config, {"max_episode_steps"}):
+        return False
+    single = DummyVecEnv([make_env] * n_envs)
+    pool = EnvPoolVecEnv(config.env_id, n_envs, **config.env_kwargs)
+    try:
+        for env in (single, pool):
+            env.reset()
+        return wins_clearly(lambda: _vec_step_seconds(single) > _WORTH_A_POOL * _vec_step_seconds(pool), 2)
+    finally:
+        single.close()
+        pool.close()
 
 
 def choose_processes(requested: str, n_envs: int, make_env: Callable[[], gym.Env]) -> VecEnvChoice:
@@ -200,6 +251,12 @@ class VecEnvChooser:
             return found
         if found is not None:
             self._say(f"Not the native version of {config.env_id}: {found}")
+        if self._requested == "auto" and self._native and _envpool_is_faster(config, n_envs, make_env):
+            self._requested = "envpool"  # for evaluation too: SB3 warns if they are of different kinds
+        if self._requested in ("envpool", "make_vec"):
+            found = _choose_vectorised(self._requested, config, monitor_dir)
+            self._say(f"Environments: {found.name}")
+            return found
         if self._processes is None:
             self._processes = choose_processes(self._requested, n_envs, make_env)
         self._say(f"Environments: in {self._processes.name}")

@@ -39,7 +39,8 @@ class ExtOptions(Options):
     :param native: use an environment's native vectorised version if it has one: Atari games with the standard
         wrappers, CartPole-v1
     :param vec_env: how other environments run in parallel: ``dummy`` (one after the other), ``subproc`` (SB3's, a
-        process each), ``multicore`` (shared memory, a process a core), or ``auto``, which measures
+        process each), ``multicore`` (shared memory, a process a core), ``envpool`` (in C++, if EnvPool has the id),
+        ``make_vec`` (what the id is registered with for ``gymnasium.make_vec``), or ``auto``, which measures
     :param threads: torch's threads: ``auto`` measures; ``--num-threads`` overrides it
     :param stop_signals: signals that end a training as SIGTERM does, such as ``USR1`` before a Slurm job is ended
     :param resume: a run to continue, in its folder: see :class:`~sb3_ext.zoo.resume.ResumeOptions`
@@ -58,7 +59,7 @@ class ExtOptions(Options):
     threshold: Number | None = None
     axis: Literal["timesteps", "vec_steps"] = "timesteps"
     native: bool = True
-    vec_env: Literal["auto", "dummy", "subproc", "multicore"] = "auto"
+    vec_env: Literal["auto", "dummy", "subproc", "multicore", "envpool", "make_vec"] = "auto"
     threads: Annotated[int | str, PlainValidator(_check_threads)] = "auto"
     stop_signals: Items[Literal["USR1", "USR2", "XCPU"]] = ()
     resume: ResumeField = None

@@ -147,7 +147,7 @@ def _clocks(layer: Layer) -> list[str]:
     """Attributes with the time of the start: the time since then goes on, without the pause."""
     if isinstance(layer, (Monitor, VecMonitor)):
         return ["t_start"]
-    return ["_t_start"] if type(layer).__name__ == "CartPoleVecEnv" else []
+    return ["_t_start"] if isinstance(layer, VecEnv) and "_t_start" in vars(layer) else []
 
 
 def _explain(targets: Sequence[Layer], states: Sequence[_State], error: Exception) -> str:
