@@ -1,12 +1,14 @@
 """Feature extractors in addition to SB3's, for ``policy_kwargs: {features_extractor_class: …}``."""
 
+from collections.abc import Sequence
+
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_image_space
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-__all__ = ["DiscreteEmbedding", "ImpalaCNN", "NormalizedMlp"]
+__all__ = ["DiscreteEmbedding", "ImpalaCNN", "NormalizedMlp", "SmallCNN"]
 
 
 class _ResidualBlock(nn.Module):
@@ -48,6 +50,57 @@ class ImpalaCNN(BaseFeaturesExtractor):
         with th.no_grad():
             n_flat = self.cnn(th.zeros(1, *observation_space.shape)).shape[1]
         self.linear = nn.Sequential(nn.Linear(n_flat, features_dim), nn.ReLU())
+
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        return self.linear(self.cnn(observations))
+
+
+class SmallCNN(BaseFeaturesExtractor):
+    """
+    A convolutional network to configure: a layer for each of ``channels``, then a linear one, all with ReLU. The
+    defaults need a tenth of NatureCNN's arithmetic.
+
+    :param observation_space: images, channels first
+    :param features_dim: number of features
+    :param channels: of each layer
+    :param kernels: width and height of each layer's kernels
+    :param strides: of each layer
+    :param pool: average squares of so many pixels first
+    :param layer_norm: normalise each layer's outputs before its ReLU, which keeps units from dying
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Box,
+        features_dim: int = 256,
+        channels: Sequence[int] = (16, 32),
+        kernels: Sequence[int] = (8, 4),
+        strides: Sequence[int] = (4, 2),
+        pool: int = 1,
+        layer_norm: bool = False,
+    ) -> None:
+        if not is_image_space(observation_space, check_channels=False, normalized_image=True):
+            raise ValueError(f"SmallCNN is for images (height, width and channels), not {observation_space}.")
+        if not len(channels) == len(kernels) == len(strides) > 0:
+            raise ValueError(
+                f"channels={channels}, kernels={kernels} and strides={strides} need one for each layer."
+            )
+        super().__init__(observation_space, features_dim)
+        n_inputs, *size = observation_space.shape
+        layers: list[nn.Module] = [nn.AvgPool2d(pool)] if pool > 1 else []
+        size = [n // pool for n in size]
+        for n_outputs, kernel, stride in zip(channels, kernels, strides, strict=True):
+            size = [(n - kernel) // stride + 1 for n in size]
+            if min(size) < 1:
+                raise ValueError(f"Images of {observation_space.shape[1:]} are too small for kernels={kernels}.")
+            layers.append(nn.Conv2d(n_inputs, n_outputs, kernel, stride))
+            layers += [nn.GroupNorm(1, n_outputs)] if layer_norm else []
+            layers.append(nn.ReLU())
+            n_inputs = n_outputs
+        self.cnn = nn.Sequential(*layers, nn.Flatten())
+        last: list[nn.Module] = [nn.Linear(n_inputs * size[0] * size[1], features_dim)]
+        last += [nn.LayerNorm(features_dim)] if layer_norm else []
+        self.linear = nn.Sequential(*last, nn.ReLU())
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         return self.linear(self.cnn(observations))

@@ -31,7 +31,7 @@ from stable_baselines3.common.torch_layers import (
 from torch import nn
 
 from sb3_ext.common.arguments import read_flag, read_number
-from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
+from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp, SmallCNN
 from sb3_ext.common.import_path import import_class
 from sb3_ext.common.names import check_keywords, nearest
 
@@ -40,7 +40,7 @@ __all__ = ["LSTM_POLICIES", "MASKABLE_POLICIES", "POLICIES", "PolicyOptions", "r
 _ACTIVATIONS = {"leaky_relu": nn.LeakyReLU} | {
     cls.__name__.lower(): cls for cls in (nn.ELU, nn.GELU, nn.Mish, nn.ReLU, nn.SELU, nn.SiLU, nn.Tanh)
 }
-_EXTRACTORS = (CombinedExtractor, DiscreteEmbedding, FlattenExtractor, ImpalaCNN, NatureCNN, NormalizedMlp)
+_EXTRACTORS = (CombinedExtractor, DiscreteEmbedding, FlattenExtractor, ImpalaCNN, NatureCNN, NormalizedMlp, SmallCNN)
 _OPTIMIZERS = (th.optim.Adam, th.optim.AdamW, th.optim.RMSprop, th.optim.SGD)
 #: The classes with a name, and the base class of all others
 _BY_NAME: dict[str, tuple[dict[str, Any], type]] = {

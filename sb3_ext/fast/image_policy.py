@@ -5,7 +5,7 @@ import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import NatureCNN
 
-from sb3_ext.common.extractors import ImpalaCNN
+from sb3_ext.common.extractors import ImpalaCNN, SmallCNN
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.kernel import N_METRICS, Kernel
 from sb3_ext.fast.optimizer import OptimizerState
@@ -36,7 +36,7 @@ class FastImagePolicy(FastPolicy):
     @staticmethod
     def why_not(policy: ActorCriticPolicy) -> str | None:
         """:return: why the policy is not supported, as the end of a sentence; ``None`` when it is"""
-        if type(policy.features_extractor) not in (NatureCNN, ImpalaCNN):
+        if type(policy.features_extractor) not in (NatureCNN, ImpalaCNN, SmallCNN):
             return f"of the features extractor {type(policy.features_extractor).__name__}"
         if isinstance(policy.value_net, PopArtHead):
             return "of normalised values from images"
@@ -48,7 +48,7 @@ class FastImagePolicy(FastPolicy):
 
     @th.no_grad()
     def act(self, observations: np.ndarray) -> tuple[np.ndarray, th.Tensor, th.Tensor]:
-        outputs, values = self._forward(_channels_last(th.from_numpy(observations)))
+        outputs, values = self._forward(_images(self.prepare(observations)))
         actions = self._sample(outputs)
         log_probs = self._log_probs(outputs, self.prepare_actions(actions))
         return actions, values, th.from_numpy(log_probs)
@@ -71,7 +71,7 @@ class FastImagePolicy(FastPolicy):
 
     def prepare(self, observations: np.ndarray) -> np.ndarray:
         """Height, width, channels: the memory layout from here on."""
-        return np.ascontiguousarray(observations.transpose(0, 2, 3, 1))
+        return np.stack([observations[:, channel] for channel in range(observations.shape[1])], axis=-1)
 
     @th.no_grad()
     def evaluate(self, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,12 +117,5 @@ class FastImagePolicy(FastPolicy):
 
 
 def _images(observations: np.ndarray) -> th.Tensor:
-    """Of prepared observations."""
-    return _channels_last(th.from_numpy(observations).permute(0, 3, 1, 2))
-
-
-def _channels_last(images: th.Tensor) -> th.Tensor:
-    """Floats from 0 to 1, as SB3's preprocessing makes them."""
-    n, channels, height, width = images.shape
-    floats = th.empty(n, height, width, channels).permute(0, 3, 1, 2)
-    return floats.copy_(images).div_(255.0)
+    """Of prepared observations: floats from 0 to 1, as SB3's preprocessing makes them."""
+    return th.from_numpy(observations).float().div_(255.0).permute(0, 3, 1, 2)

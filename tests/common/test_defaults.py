@@ -6,7 +6,7 @@ import pytest
 from stable_baselines3 import A2C, PPO
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
-from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
+from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp, SmallCNN
 from sb3_ext.common.policies import PolicyOptions
 from sb3_ext.common.popart import PopArtHead
 
@@ -62,6 +62,17 @@ def test_the_defaults_of_reinforce():
     [
         (PolicyOptions, {"layer_norm": False, "dropout": 0.0, "ortho_gain": None, "weight_decay": 0.0}),
         (ImpalaCNN, {"features_dim": 256, "channels": (16, 32, 32)}),
+        (
+            SmallCNN,
+            {
+                "features_dim": 256,
+                "channels": (16, 32),
+                "kernels": (8, 4),
+                "strides": (4, 2),
+                "pool": 1,
+                "layer_norm": False,
+            },
+        ),
         (NormalizedMlp, {"features_dim": 0, "clip": 10.0}),
         (DiscreteEmbedding, {"features_dim": 64}),
         (PopArtHead, {"beta": 0.1}),

@@ -6,7 +6,7 @@ import torch as th
 from gymnasium import spaces
 from torch import nn
 
-from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp
+from sb3_ext.common.extractors import DiscreteEmbedding, ImpalaCNN, NormalizedMlp, SmallCNN
 
 IMAGES = spaces.Box(0.0, 1.0, (3, 36, 20), np.float32)
 VECTORS = spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -45,9 +45,37 @@ def test_a_residual_block_adds_to_what_it_is_given():
 
 
 @pytest.mark.parametrize("space", [VECTORS, spaces.Box(0, 255, (4, 4), np.uint8)])
-def test_impala_refuses_what_is_no_image(space):
-    with pytest.raises(ValueError, match="ImpalaCNN is for images"):
-        ImpalaCNN(space)
+@pytest.mark.parametrize("extractor", [ImpalaCNN, SmallCNN])
+def test_what_is_no_image_is_refused(extractor, space):
+    with pytest.raises(ValueError, match=f"{extractor.__name__} is for images"):
+        extractor(space)
+
+
+def test_a_small_cnn_is_what_it_was_configured_to_be():
+    extractor = SmallCNN(IMAGES, 7, channels=[4, 5], kernels=[3, 2], strides=[2, 1], pool=2)
+    images = th.rand(2, 3, 36, 20)
+    first, second = convolutions(extractor)
+    inner = second(first(nn.functional.avg_pool2d(images, 2)).relu()).relu()
+    assert inner.shape == (2, 5, 7, 3)
+    assert th.allclose(extractor(images), extractor.linear[0](inner.flatten(1)).relu())
+
+
+def test_a_small_cnn_with_layer_norm_does_not_depend_on_the_scale_of_its_first_layer():
+    extractor = SmallCNN(IMAGES, 7, channels=(4,), kernels=(3,), strides=(1,), layer_norm=True)
+    images = th.rand(2, 3, 36, 20)
+    before = extractor(images)
+    for parameter in convolutions(extractor)[0].parameters():
+        parameter.data *= 100
+    assert th.allclose(extractor(images), before, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"channels": [4]}, "need one for each layer"), ({"pool": 4}, "are too small for kernels=")],
+)
+def test_a_small_cnn_that_does_not_fit_says_so(options, message):
+    with pytest.raises(ValueError, match=message):
+        SmallCNN(IMAGES, **options)
 
 
 def test_the_running_statistics_are_those_of_all_batches_together():

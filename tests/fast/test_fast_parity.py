@@ -13,9 +13,11 @@ from gymnasium.wrappers import TimeLimit
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.torch_layers import NatureCNN
 from torch.nn.utils import prune as torch_prune
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
+from sb3_ext.common.extractors import ImpalaCNN, SmallCNN
 
 pytestmark = pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
 PPO_SETTINGS = {"n_steps": 32, "batch_size": 16, "n_epochs": 3}
@@ -105,12 +107,22 @@ def test_the_parameters_are_those_of_ppo_in_other_spaces(observations, actions):
     assert_close(ours, stock)
 
 
-@pytest.mark.parametrize("actions", ["Discrete", "Box"])
-def test_the_parameters_are_those_of_ppo_from_images(actions):
+@pytest.mark.parametrize(
+    ("actions", "extractor", "options"),
+    [
+        ("Discrete", NatureCNN, {}),
+        ("Box", NatureCNN, {}),
+        ("Discrete", ImpalaCNN, {"channels": (4, 4)}),
+        ("Discrete", SmallCNN, {"pool": 2, "kernels": (3, 2), "strides": (2, 1), "layer_norm": True}),
+    ],
+)
+def test_the_parameters_are_those_of_ppo_from_images(actions, extractor, options):
     def env():
         return RandomEnv(OBSERVATION_SPACES["image"], ACTION_SPACES[actions])
 
-    ours, stock = (make(a, env, "CnnPolicy", **PPO_SETTINGS).learn(256) for a in (PPOExt, PPO))
+    kwargs = {"features_extractor_class": extractor, "features_extractor_kwargs": options}
+    settings = {**PPO_SETTINGS, "policy_kwargs": kwargs}
+    ours, stock = (make(a, env, "CnnPolicy", **settings).learn(256) for a in (PPOExt, PPO))
     assert ours.fast_policy is not None
     assert_close(ours, stock)
 
