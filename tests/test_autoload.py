@@ -129,3 +129,24 @@ def test_a_process_that_imports_a_part_of_ours_first_can_plug_into_rl_zoo(first)
     code = f"import sb3_ext._autoload, sb3_ext.{first}, rl_zoo3.train"
     result = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
     assert result.returncode == 0 and "could not plug into" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("", "5000"),
+        ("import os; os.environ['GOMP_SPINCOUNT'] = '7'", "7"),
+        ("import os; os.environ['OMP_WAIT_POLICY'] = 'active'", None),
+        ("sys.modules['torch'] = sys", None),  # it has read its settings
+    ],
+)
+def test_torchs_threads_are_told_to_wait_less_and_the_users_setting_comes_first(rl_zoo, before, expected):
+    import_all(rl_zoo, before + f"\nimport rl_zoo3.utils, os; assert os.environ.get('GOMP_SPINCOUNT') == {expected!r}")
+
+
+@pytest.mark.parametrize("switch", ["enable", "disable"])
+def test_the_garbage_collector_rests_during_an_import_and_is_then_as_before(rl_zoo, switch):
+    (rl_zoo / "rl_zoo3" / "utils.py").write_text("import gc\nloader = __loader__, 0\nwas_enabled = gc.isenabled()\n")
+    is_enabled = switch == "enable"
+    code = f"import gc, rl_zoo3; gc.{switch}(); import rl_zoo3.utils"
+    import_all(rl_zoo, f"{code}; assert not rl_zoo3.utils.was_enabled; assert gc.isenabled() is {is_enabled}")

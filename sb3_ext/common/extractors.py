@@ -82,9 +82,7 @@ class SmallCNN(BaseFeaturesExtractor):
         if not is_image_space(observation_space, check_channels=False, normalized_image=True):
             raise ValueError(f"SmallCNN is for images (height, width and channels), not {observation_space}.")
         if not len(channels) == len(kernels) == len(strides) > 0:
-            raise ValueError(
-                f"channels={channels}, kernels={kernels} and strides={strides} need one for each layer."
-            )
+            raise ValueError(f"channels={channels}, kernels={kernels} and strides={strides} need one for each layer.")
         super().__init__(observation_space, features_dim)
         n_inputs, *size = observation_space.shape
         layers: list[nn.Module] = [nn.AvgPool2d(pool)] if pool > 1 else []
