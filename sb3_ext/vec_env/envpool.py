@@ -52,7 +52,7 @@ class EnvPoolVecEnv(VectorVecEnv):
         if limit is not None:
             self._settings["max_episode_steps"] = limit
         self._env_id = env_id
-        super().__init__(self._make(None), monitor_dir, start_index, override_existing)
+        super().__init__(self._make(None), monitor_dir, start_index, override_existing, env_id)
         single = gym.make(env_id)
         # EnvPool's say less: some have no bounds
         self.observation_space, self.action_space = single.observation_space, single.action_space

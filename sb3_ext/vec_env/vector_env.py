@@ -38,21 +38,28 @@ class VectorVecEnv(VecEnv):
 
     :param env: a vector environment that resets in the same step, or not at all (``autoreset_mode`` of its metadata)
     :param monitor_dir: folder for a ``Monitor`` file of each copy
+    :param start_index: number of the first copy in the names of these files
     :param override_existing: overwrite these files, or append to them, as in SB3's ``Monitor``
+    :param env_id: for these files; ``None``: from the environment's spec
     """
 
     def __init__(
-        self, env: VectorEnv, monitor_dir: str | None = None, start_index: int = 0, override_existing: bool = True
+        self,
+        env: VectorEnv,
+        monitor_dir: str | None = None,
+        start_index: int = 0,
+        override_existing: bool = True,
+        env_id: str | None = None,
     ) -> None:
         self._env = env
         self._resets_in_step = self._check_mode(env)
         space = env.single_observation_space
         if isinstance(space, (spaces.Dict, spaces.Tuple)):
             raise ValueError(f"Observations of vector environments must be arrays, and these are a {space}.")
-        spec = getattr(env, "spec", None)
+        self._env_id = env_id or getattr(getattr(env, "spec", None), "id", None)
         self._t_start = time.time()
         self._writers = monitor_writers(
-            env.num_envs, getattr(spec, "id", None), self._t_start, monitor_dir, start_index, override_existing
+            env.num_envs, self._env_id, self._t_start, monitor_dir, start_index, override_existing
         )
         self._scores, self._lengths = np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=np.int64)
         self._actions = np.empty(0)

@@ -94,7 +94,8 @@ def test_episodes_end_as_sb3_wants(tmp_path):
             assert np.abs(after[:, 2]).max() <= 1.0  # a new one
         before = after
     env.close()
-    assert (tmp_path / "2.monitor.csv").read_text().count("\n") == 2 + 3
+    written = (tmp_path / "2.monitor.csv").read_text()
+    assert written.count("\n") == 2 + 3 and '"env_id": "Pendulum-v1"' in written
 
 
 @needs_envpool
