@@ -43,14 +43,18 @@ class TrialEvaluation(EvalCallback):
     ) -> None:
         super().__init__(env, n_eval_episodes=training.episodes, deterministic=deterministic, verbose=0, warn=False)
         self._training, self._on_point = training, on_point
-        self._interval = training.timesteps / training.evaluations
-        self._due = self._interval
+        self._due = self._next_due(0)
         self._start, self._paused = time.perf_counter(), 0.0
         self.points: list[Point] = []
         #: By a pruner or a limit of time
         self.is_stopped = False
         #: ``learn`` has returned
         self.is_over = False
+
+    def _next_due(self, step: int) -> int:
+        """The first step of the next part of the training, in whole numbers: a fraction could end a part twice."""
+        n_parts, steps = self._training.evaluations, self._training.timesteps
+        return -(-(step * n_parts // steps + 1) * steps // n_parts)
 
     def _init_callback(self) -> None:
         """There is nothing to save, and environments may be of another kind than for training."""
@@ -64,7 +68,7 @@ class TrialEvaluation(EvalCallback):
 
     def _on_step(self) -> bool:
         if self._due <= self.num_timesteps < self._training.timesteps:
-            self._due = self._interval * (self.num_timesteps // self._interval + 1)
+            self._due = self._next_due(self.num_timesteps)
             self.is_stopped = not self._evaluate()
         limit = self._training.max_seconds
         self.is_stopped = self.is_stopped or (limit is not None and self._seconds >= limit)

@@ -62,6 +62,15 @@ def test_sampled_actions_of_evaluations_change_nothing(monkeypatch):
     assert all(th.equal(often[name], value) for name, value in rarely.items())
 
 
+@pytest.mark.parametrize(("timesteps", "evaluations"), [(400, 6), (300, 7), (128, 3), (200, 2)])
+def test_each_part_of_a_training_is_evaluated_once(timesteps, evaluations):
+    """In floating point, 400 / 6 * 3 is a little more than 200."""
+    steps = [point.step for point in curve_of(timesteps=timesteps, evaluations=evaluations).points]
+    parts = [-(-n * timesteps // evaluations) for n in range(1, evaluations + 1)]
+    assert len(steps) == evaluations
+    assert all(0 <= step - part < 128 for step, part in zip(steps, parts, strict=True))
+
+
 def test_evaluations_are_evenly_spaced_and_the_last_one_is_at_the_end():
     curve = curve_of(timesteps=300, evaluations=3)
     assert [point.step for point in curve.points] == [100, 200, 384]
