@@ -241,8 +241,8 @@ def test_a_missing_file_is_named(tmp_path):
 def test_the_example_of_the_docs_can_be_used(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "tuning_spaces.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```yml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    space = read(example, tmp_path, env_id="Pong-v5_objects")
-    section = space.start(find_section(None, "ppo_ext", "Pong-v5_objects", False).values)
+    space = read(example, tmp_path, env_id="PongDeterministic-v5_objects")
+    section = space.start(find_section(None, "ppo_ext", "PongDeterministic-v5_objects", False).values)
     assert section["n_envs"] == "auto" and section["n_epochs"] == 10
     space, changes = space.including(section)
     assert changes == [], "the example does not contain the section"
