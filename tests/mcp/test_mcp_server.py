@@ -281,7 +281,6 @@ def test_a_training_that_has_ended_or_is_unknown_can_not_be_stopped(call, traine
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"steps": 10}, "there is nothing left"),
         ({"steps": 10_000_000}, "--max-steps"),
         ({"hyperparams": {"policy_kwargs": {"net_arch": [8]}}}, "can't change in a resume"),
         ({"hyperparams": {"gamma": 3}}, "gamma=3 must be"),
@@ -290,6 +289,10 @@ def test_a_training_that_has_ended_or_is_unknown_can_not_be_stopped(call, traine
 )
 def test_a_resume_with_a_mistake_does_not_start(call, trained, arguments, said):
     assert said in call.error("resume_training", run=trained["stopped"]["run"], **arguments)
+
+
+def test_a_run_that_has_all_its_steps_is_not_resumed(call):
+    assert "there is nothing left" in call.error("resume_training", run=RUN, steps=10)
 
 
 def test_a_run_that_logs_elsewhere_is_not_resumed(call, logs):

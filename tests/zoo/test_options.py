@@ -59,7 +59,8 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_options():
         read_ext({"vec_env": "multicor", "threshold": "high", "evaluation": {"evry": 100, "episodes": 0}})
     assert str(error.value).splitlines() == [
         "ext: threshold='high' must be a number.",
-        "ext: vec_env='multicor' must be 'auto', 'dummy', 'subproc' or 'multicore': did you mean 'multicore'?",
+        "ext: vec_env='multicor' must be 'auto', 'dummy', 'subproc', 'multicore', 'envpool' or 'make_vec': "
+        "did you mean 'multicore'?",
         "ext: evaluation: episodes=0 must be at least 1.",
         "ext: evaluation has no option 'evry': did you mean 'every'?",
     ]
