@@ -158,9 +158,9 @@ def test_paths_lead_into_wrappers_environments_and_python_code(tmp_path):
         "policy_kwargs.activation_fn: [nn.Tanh, nn.ReLU]\n"
         "policy_kwargs.net_arch: [[64, 64], [256, 256]]",
         tmp_path,
-        env_id="Pong-v5_objects",
+        env_id="PongDeterministic-v5_objects",
     )
-    section = find_section(None, "ppo_ext", "Pong-v5_objects", False).values
+    section = find_section(None, "ppo_ext", "PongDeterministic-v5_objects", False).values
     section = {**section, "policy_kwargs": "dict(net_arch=[64, 64], log_std_init=-2)"}
     assert space.start(section) == section
     params = {"env_wrapper.PongShaping.terms.hit": 0.3, "env_kwargs.previous_action": False}
