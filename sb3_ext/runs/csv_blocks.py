@@ -15,8 +15,8 @@ __all__ = ["Block", "Column", "read_csv_blocks"]
 _BLOCK_BYTES = 1 << 23
 #: In larger files, the last of sixteen digits may be wrong: exact reading takes more than twice as long
 _EXACT_BYTES = 1 << 26
-#: Less is read sooner than pandas is imported
-_WORTH_PANDAS = 1 << 21
+#: Less is read about as soon as pandas is imported, which takes 60 MB
+_WORTH_PANDAS = 1 << 22
 
 
 class Column(NamedTuple):
