@@ -37,7 +37,7 @@ def _shorten_waiting() -> None:
 
 
 def _without_garbage_collection(do, module):  # type: ignore[no-untyped-def]
-    """Imports leave nothing to collect, and Python would look through all of torch's objects several times: 0.4 s."""
+    """Imports leave nothing to collect, and Python would look through all of torch's objects several times: 0.3 s."""
     import gc
 
     if not gc.isenabled():

@@ -58,7 +58,7 @@ class ImpalaCNN(BaseFeaturesExtractor):
 class SmallCNN(BaseFeaturesExtractor):
     """
     A convolutional network to configure: a layer for each of ``channels``, then a linear one, all with ReLU. The
-    defaults need a tenth of NatureCNN's arithmetic.
+    defaults need a third of NatureCNN's arithmetic.
 
     :param observation_space: images, channels first
     :param features_dim: number of features
@@ -83,6 +83,8 @@ class SmallCNN(BaseFeaturesExtractor):
             raise ValueError(f"SmallCNN is for images (height, width and channels), not {observation_space}.")
         if not len(channels) == len(kernels) == len(strides) > 0:
             raise ValueError(f"channels={channels}, kernels={kernels} and strides={strides} need one for each layer.")
+        if min(*channels, *kernels, *strides, pool, features_dim) < 1:
+            raise ValueError("channels, kernels, strides, pool and features_dim must be at least 1.")
         super().__init__(observation_space, features_dim)
         n_inputs, *size = observation_space.shape
         layers: list[nn.Module] = [nn.AvgPool2d(pool)] if pool > 1 else []

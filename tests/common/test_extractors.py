@@ -71,7 +71,11 @@ def test_a_small_cnn_with_layer_norm_does_not_depend_on_the_scale_of_its_first_l
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"channels": [4]}, "need one for each layer"), ({"pool": 4}, "are too small for kernels=")],
+    [
+        ({"channels": [4]}, "need one for each layer"),
+        ({"pool": 4}, "are too small for kernels="),
+        ({"pool": 0}, "at least 1"),
+    ],
 )
 def test_a_small_cnn_that_does_not_fit_says_so(options, message):
     with pytest.raises(ValueError, match=message):

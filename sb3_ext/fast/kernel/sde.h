@@ -1,5 +1,5 @@
 /* gSDE: noise that depends on the last hidden layer, through a matrix that is drawn every few steps. A parameter has
- * the logarithms of that matrix' standard deviations; those of the actions follow from them and from the layer. */
+ * the logarithms of that matrix's standard deviations; those of the actions follow from them and from the layer. */
 
 /* Added to variances, as in SB3 */
 #define SDE_EPSILON 1e-6f
