@@ -251,7 +251,8 @@ class VecEnvChooser:
             return found
         if found is not None:
             self._say(f"Not the native version of {config.env_id}: {found}")
-        if self._requested == "auto" and self._native and _envpool_is_faster(config, n_envs, make_env):
+        is_open = self._requested == "auto" and self._native and self._processes is None
+        if is_open and _envpool_is_faster(config, n_envs, make_env):
             self._requested = "envpool"  # for evaluation too: SB3 warns if they are of different kinds
         if self._requested in ("envpool", "make_vec"):
             found = _choose_vectorised(self._requested, config, monitor_dir)
