@@ -55,6 +55,33 @@ class ImpalaCNN(BaseFeaturesExtractor):
         return self.linear(self.cnn(observations))
 
 
+class _Centre(nn.Module):
+    """Images around the mean image of the first minibatch, in units of their standard deviation."""
+
+    mean: th.Tensor
+    scale: th.Tensor
+    is_set: th.Tensor
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.register_buffer("mean", th.zeros(*shape))
+        self.register_buffer("scale", th.ones(()))
+        self.register_buffer("is_set", th.tensor(False))
+
+    def forward(self, images: th.Tensor) -> th.Tensor:
+        # Rollouts and evaluation run in eval mode: only training data counts
+        if self.training and th.is_grad_enabled() and not self.is_set:
+            self._set(images.detach())
+        return (images - self.mean) * self.scale
+
+    def _set(self, images: th.Tensor) -> None:
+        self.mean.copy_(images.mean(0))
+        # At least a grey level: images that are all the same have no deviation
+        deviation = (images - self.mean).pow(2).mean().sqrt().clamp(min=1 / 255)
+        self.scale.copy_(1 / deviation)
+        self.is_set.fill_(True)
+
+
 class SmallCNN(BaseFeaturesExtractor):
     """
     A convolutional network to configure: a layer for each of ``channels``, then a linear one, all with ReLU. The
@@ -67,6 +94,8 @@ class SmallCNN(BaseFeaturesExtractor):
     :param strides: of each layer
     :param pool: average squares of so many pixels first
     :param layer_norm: normalise each layer's outputs before its ReLU, which keeps units from dying
+    :param centre: subtract the mean image of the first minibatch and divide by the deviation from it, so that what
+        moves stands out from the background
     """
 
     def __init__(
@@ -78,6 +107,7 @@ class SmallCNN(BaseFeaturesExtractor):
         strides: Sequence[int] = (4, 2),
         pool: int = 1,
         layer_norm: bool = False,
+        centre: bool = False,
     ) -> None:
         if not is_image_space(observation_space, check_channels=False, normalized_image=True):
             raise ValueError(f"SmallCNN is for images (height, width and channels), not {observation_space}.")
@@ -87,7 +117,8 @@ class SmallCNN(BaseFeaturesExtractor):
             raise ValueError("channels, kernels, strides, pool and features_dim must be at least 1.")
         super().__init__(observation_space, features_dim)
         n_inputs, *size = observation_space.shape
-        layers: list[nn.Module] = [nn.AvgPool2d(pool)] if pool > 1 else []
+        layers: list[nn.Module] = [_Centre(observation_space.shape)] if centre else []
+        layers += [nn.AvgPool2d(pool)] if pool > 1 else []
         size = [n // pool for n in size]
         for n_outputs, kernel, stride in zip(channels, kernels, strides, strict=True):
             size = [(n - kernel) // stride + 1 for n in size]

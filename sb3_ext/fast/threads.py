@@ -16,7 +16,7 @@ __all__ = ["choose_threads"]
 #: More threads must be this much faster: they take the cores from environments, evaluations and the critic's process
 _WORTH_IT = 1.3
 #: Maximum number of samples in the measured gradient
-_BATCH = 128
+_BATCH = 256
 
 
 def choose_threads(model: OnPolicyAlgorithm) -> int:
@@ -27,6 +27,7 @@ def choose_threads(model: OnPolicyAlgorithm) -> int:
     most = th.get_num_threads()
     if most == 1 or model.device.type != "cpu":
         return most
+    model.policy.set_training_mode(False)  # layers with statistics of their data must not count these observations
     gradient = _a_gradient(model)
     _times(gradient, most)  # starts the threads
 

@@ -61,8 +61,12 @@ class EnvConfig(NamedTuple):
     monitor_kwargs: Mapping[str, Any]
 
 
-def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | str | None:
-    """Its native version; why there is none, if one could be expected; or ``None``."""
+def choose_native(config: EnvConfig, monitor_dir: str | None, exact_pixels: bool = True) -> VecEnvChoice | str | None:
+    """
+    Its native version; why there is none, if one could be expected; or ``None``.
+
+    :param exact_pixels: see :class:`~sb3_ext.vec_env.native_atari.NativeAtariVecEnv`
+    """
     monitor = {"monitor_dir": monitor_dir, **config.monitor_kwargs}  # without anything else in it, if it is native
     if _is_plain_cartpole(config):
 
@@ -81,9 +85,10 @@ def choose_native(config: EnvConfig, monitor_dir: str | None) -> VecEnvChoice | 
     def make_atari(env_fns: Sequence[Any], **kwargs: Any) -> VecEnv:
         from sb3_ext.vec_env.native_atari import NativeAtariVecEnv
 
-        return NativeAtariVecEnv(settings, len(env_fns), **monitor)
+        return NativeAtariVecEnv(settings, len(env_fns), exact_pixels=exact_pixels, **monitor)
 
-    return VecEnvChoice(make_atari, "native Atari", stacks_frames=True)
+    name = "native Atari" if exact_pixels else "native Atari, pooled in grey"
+    return VecEnvChoice(make_atari, name, stacks_frames=True)
 
 
 def _is_plain_cartpole(config: EnvConfig) -> bool:
@@ -235,8 +240,9 @@ def _step_seconds(make_env: Callable[[], gym.Env]) -> float:
 class VecEnvChooser:
     """Chooses for all environments of a run, and prints its choice once."""
 
-    def __init__(self, native: bool, requested: str, verbose: int) -> None:
+    def __init__(self, native: bool, requested: str, verbose: int, exact_pixels: bool = True) -> None:
         self._native = native
+        self._exact_pixels = exact_pixels
         self._requested = requested
         self._verbose = verbose
         self._processes: VecEnvChoice | None = None
@@ -245,7 +251,7 @@ class VecEnvChooser:
     def choose(
         self, config: EnvConfig, n_envs: int, make_env: Callable[[], gym.Env], monitor_dir: str | None
     ) -> VecEnvChoice:
-        found = choose_native(config, monitor_dir) if self._native else None
+        found = choose_native(config, monitor_dir, self._exact_pixels) if self._native else None
         if isinstance(found, VecEnvChoice):
             self._say(f"Environments: {found.name}")
             return found

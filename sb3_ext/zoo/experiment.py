@@ -264,7 +264,7 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker, AgentLoader, 
         native = self._options.native and requested == "auto" and curriculum is None and not self._options.members
         if requested == "auto" and self._is_trial:
             requested = "dummy"  # trials run side by side and need no processes of their own
-        self._chooser = VecEnvChooser(native, requested, self.verbose)
+        self._chooser = VecEnvChooser(native, requested, self.verbose, self._options.exact_pixels)
         ours: list[Any] = []
         if curriculum is not None:
             ours.append(curriculum.callback_entry(0 if self._is_trial else self.verbose))

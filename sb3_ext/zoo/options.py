@@ -38,6 +38,8 @@ class ExtOptions(Options):
         step in every environment. The command line's numbers are timesteps
     :param native: use an environment's native vectorised version if it has one: Atari games with the standard
         wrappers, CartPole-v1
+    :param exact_pixels: native Atari games show the pixels that SB3's wrappers make. Without, the emulators' threads
+        scale their frames down in grey, which takes a fifth less time
     :param vec_env: how other environments run in parallel: ``dummy`` (one after the other), ``subproc`` (SB3's, a
         process each), ``multicore`` (shared memory, a process a core), ``envpool`` (in C++, if EnvPool has the id),
         ``make_vec`` (what the id is registered with for ``gymnasium.make_vec``), or ``auto``, which measures
@@ -59,6 +61,7 @@ class ExtOptions(Options):
     threshold: Number | None = None
     axis: Literal["timesteps", "vec_steps"] = "timesteps"
     native: bool = True
+    exact_pixels: bool = True
     vec_env: Literal["auto", "dummy", "subproc", "multicore", "envpool", "make_vec"] = "auto"
     threads: Annotated[int | str, PlainValidator(_check_threads)] = "auto"
     stop_signals: Items[Literal["USR1", "USR2", "XCPU"]] = ()

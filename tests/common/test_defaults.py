@@ -71,6 +71,7 @@ def test_the_defaults_of_reinforce():
                 "strides": (4, 2),
                 "pool": 1,
                 "layer_norm": False,
+                "centre": False,
             },
         ),
         (NormalizedMlp, {"features_dim": 0, "clip": 10.0}),

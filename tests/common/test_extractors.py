@@ -69,6 +69,27 @@ def test_a_small_cnn_with_layer_norm_does_not_depend_on_the_scale_of_its_first_l
     assert th.allclose(extractor(images), before, atol=1e-3)
 
 
+def test_a_small_cnn_sees_images_around_the_mean_of_its_first_minibatch():
+    plain, centred = (SmallCNN(IMAGES, 7, channels=(4,), kernels=(3,), strides=(1,), centre=c) for c in (False, True))
+    centred.cnn[1].load_state_dict(plain.cnn[0].state_dict())
+    centred.linear.load_state_dict(plain.linear.state_dict())
+    centred.eval()
+    first, second = th.rand(5, 3, 36, 20), th.rand(2, 3, 36, 20) + 1
+    assert th.allclose(centred(first), plain(first)), "only training data counts"
+    with th.no_grad():
+        centred.train()(first)
+    assert not centred.cnn[0].is_set, "without gradients it is not a minibatch"
+    for images in (first, second):  # the second minibatch changes nothing
+        expected = (images - first.mean(0)) / (first - first.mean(0)).std(correction=0)
+        assert th.allclose(centred(images), plain(expected), atol=1e-5)
+    assert th.allclose(centred.eval()(second), plain(expected), atol=1e-5)
+
+
+def test_images_that_are_all_the_same_can_be_centred():
+    extractor = SmallCNN(IMAGES, 7, channels=(4,), kernels=(3,), strides=(1,), centre=True)
+    assert extractor(th.ones(5, 3, 36, 20)).isfinite().all()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

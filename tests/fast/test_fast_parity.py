@@ -114,6 +114,7 @@ def test_the_parameters_are_those_of_ppo_in_other_spaces(observations, actions):
         ("Box", NatureCNN, {}),
         ("Discrete", ImpalaCNN, {"channels": (4, 4)}),
         ("Discrete", SmallCNN, {"pool": 2, "kernels": (3, 2), "strides": (2, 1), "layer_norm": True}),
+        ("Discrete", SmallCNN, {"kernels": (3, 2), "strides": (2, 1), "centre": True}),
     ],
 )
 def test_the_parameters_are_those_of_ppo_from_images(actions, extractor, options):

@@ -1,6 +1,7 @@
 """``ext:`` in a hyperparameter file: what it may hold, and what it does."""
 
 import argparse
+import copy
 import fcntl
 import os
 import re
@@ -16,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 
 from sb3_ext import PPOExt
 from sb3_ext.common.env_spec import spec_of
+from sb3_ext.common.extractors import NormalizedMlp
 from sb3_ext.common.repeated_comparison import wins_clearly
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
@@ -96,6 +98,7 @@ N_CORES = min(len(os.sched_getaffinity(0)), 2)
         ("CartPole-v1", {**TWO, "ext": {"vec_env": "multicore"}}, MulticoreVecEnv, f"in {N_CORES} processes"),
         ("CartPole-v1", {**TWO, "ext": {"vec_env": "subproc"}}, SubprocVecEnv, "in a process for each environment"),
         ("Pong-v5", PONG, NativeAtariVecEnv, "native Atari"),
+        ("Pong-v5", {**PONG, "ext": {"exact_pixels": False}}, NativeAtariVecEnv, "native Atari, pooled in grey"),
         ("Pong-v5", {**PONG, "ext": {"native": False, "vec_env": "dummy"}}, DummyVecEnv, "in one process"),
     ],
 )
@@ -247,12 +250,14 @@ def test_all_threads_are_used_where_they_share_the_work(two_threads, monkeypatch
 
 
 def test_measuring_threads_leaves_the_model_as_it_was(two_threads):
-    model = PPOExt("MlpPolicy", "CartPole-v1", device="cpu", policy_kwargs={"net_arch": [8]})
-    parameters = [p.detach().clone() for p in model.policy.parameters()]
+    kwargs = {"net_arch": [8], "features_extractor_class": NormalizedMlp}
+    model = PPOExt("MlpPolicy", "CartPole-v1", device="cpu", policy_kwargs=kwargs)
+    before = copy.deepcopy(model.policy.state_dict())
     choose_threads(model)
-    for parameter, before in zip(model.policy.parameters(), parameters, strict=True):
-        assert th.equal(parameter, before)
-        assert parameter.grad is None
+    after = model.policy.state_dict()
+    assert all(th.equal(after[name], values) for name, values in before.items())
+    assert "features_extractor.mean" in after, "statistics of observations count too"
+    assert all(parameter.grad is None for parameter in model.policy.parameters())
     assert th.get_num_threads() == 2
 
 
