@@ -69,6 +69,12 @@ def test_a_small_cnn_with_layer_norm_does_not_depend_on_the_scale_of_its_first_l
     assert th.allclose(extractor(images), before, atol=1e-3)
 
 
+def test_a_small_cnn_can_normalise_its_last_layer_alone():
+    extractor = SmallCNN(IMAGES, 7, channels=(4,), kernels=(3,), strides=(1,), layer_norm="last")
+    assert [type(layer) for layer in extractor.cnn] == [nn.Conv2d, nn.ReLU, nn.Flatten]
+    assert [type(layer) for layer in extractor.linear] == [nn.Linear, nn.LayerNorm, nn.ReLU]
+
+
 def test_a_small_cnn_sees_images_around_the_mean_of_its_first_minibatch():
     plain, centred = (SmallCNN(IMAGES, 7, channels=(4,), kernels=(3,), strides=(1,), centre=c) for c in (False, True))
     centred.cnn[1].load_state_dict(plain.cnn[0].state_dict())
@@ -96,6 +102,7 @@ def test_images_that_are_all_the_same_can_be_centred():
         ({"channels": [4]}, "need one for each layer"),
         ({"pool": 4}, "are too small for kernels="),
         ({"pool": 0}, "at least 1"),
+        ({"layer_norm": "first"}, "must be true, false or 'last'"),
     ],
 )
 def test_a_small_cnn_that_does_not_fit_says_so(options, message):
