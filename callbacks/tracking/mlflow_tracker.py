@@ -55,6 +55,7 @@ class MlflowTracker:
         self._run_id, self._is_given = "", False
         self._waiting: list[Metric] = []
         self._due = 0.0
+        self._last_time = 0
 
     def start(self, facts: RunFacts, outputs: Sequence[KVWriter], continued: str | None) -> dict[str, Any]:
         import mlflow
@@ -138,7 +139,9 @@ class MlflowTracker:
     def log(self, timesteps: int, values: Mapping[str, Any]) -> None:
         from mlflow.entities import Metric
 
-        numbers, now = scalars(values), int(1000 * time.time())
+        numbers = scalars(values)
+        # MLflow tells points of one step apart by their milliseconds
+        self._last_time = now = max(int(1000 * time.time()), self._last_time + 1)
         at = self.axis.at(timesteps)
         of_evaluation = int(numbers.get(self.axis.eval_metric, at))
         for name, value in values.items():

@@ -72,6 +72,24 @@ def test_any_name_and_pictures_are_logged(backend):
     assert "figures/plot-step-128.png" in paths and any(path.endswith(".png") for path in paths[1:])
 
 
+class Twice(BaseCallback):
+    """Several rows at one step."""
+
+    def _on_step(self):
+        return True
+
+    def _on_rollout_end(self):
+        for value in (3.0, 1.0, 1.0, 2.0):
+            self.logger.record("value", value)
+            self.logger.dump(self.num_timesteps)
+
+
+def test_rows_of_one_step_within_a_millisecond_are_all_kept_in_their_order(backend, monkeypatch):
+    monkeypatch.setattr(mlflow_tracker.time, "time", lambda: 1e9)
+    make_model().learn(ROLLOUT, callback=[Twice(), Tracking(to="mlflow", notes="twice")])
+    assert backend.runs("twice")[0].curves["value"] == [(ROLLOUT, value) for value in (3.0, 1.0, 1.0, 2.0)]
+
+
 def list_files(run, folder):
     return mlflow.MlflowClient().list_artifacts(run.info.run_id, folder)
 
