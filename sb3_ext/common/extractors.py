@@ -65,7 +65,8 @@ class _Centre(nn.Module):
 
     def __init__(self, shape: Sequence[int]) -> None:
         super().__init__()
-        self.register_buffer("mean", th.zeros(*shape))
+        # A batch of one, so that it follows when the network's layout in memory changes
+        self.register_buffer("mean", th.zeros(1, *shape))
         self.register_buffer("scale", th.ones(()))
         self.register_buffer("is_set", th.tensor(False))
 
@@ -76,7 +77,7 @@ class _Centre(nn.Module):
         return (images - self.mean).mul_(self.scale)
 
     def _set(self, images: th.Tensor) -> None:
-        self.mean.copy_(images.mean(0))
+        self.mean.copy_(images.mean(0, keepdim=True))
         # At least a grey level: images that are all the same have no deviation
         deviation = (images - self.mean).pow(2).mean().sqrt().clamp(min=1 / 255)
         self.scale.copy_(1 / deviation)

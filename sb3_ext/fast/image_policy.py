@@ -4,6 +4,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import NatureCNN
+from torch.nn import functional as F
 
 from sb3_ext.common.extractors import ImpalaCNN, SmallCNN
 from sb3_ext.common.popart import PopArtHead
@@ -15,6 +16,8 @@ __all__ = ["FastImagePolicy"]
 
 #: A rollout is evaluated in chunks of so many rows: larger ones leave the processor's caches
 _CHUNK = 1024
+#: From so many images on, the linear layer is a convolution. To copy its weights pays only then
+_WIDE = 64
 #: Standard deviations of discrete actions
 _NONE = np.empty(0, np.float32)
 
@@ -25,6 +28,7 @@ class FastImagePolicy(FastPolicy):
     def __init__(self, policy: ActorCriticPolicy) -> None:
         policy.features_extractor.to(memory_format=th.channels_last)  # type: ignore[call-overload]
         super().__init__(policy)
+        self._convolutions = policy.features_extractor.cnn[:-1]  # without the layer that flattens
         kind, sizes = self._head
         # Only for its distributions and losses
         self._kernel = Kernel((1, sum(sizes)), (1, 1), 0, kind, sizes, False)
@@ -111,9 +115,22 @@ class FastImagePolicy(FastPolicy):
             self._optimizer.step_with_adam()
 
     def _forward(self, images: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        features = self._policy.features_extractor(images)
+        features = self._wide_features(images) if len(images) >= _WIDE else self._policy.features_extractor(images)
         actor_latent, critic_latent = self._policy.mlp_extractor(features)
         return self._policy.action_net(actor_latent), self._policy.value_net(critic_latent)
+
+    def _wide_features(self, images: th.Tensor) -> th.Tensor:
+        """
+        The extractor's result, its linear layer as a convolution over the whole map: oneDNN uses AVX-512 where torch's
+        matrix product does not (twice as fast on AMD), and the maps need not be copied to another layout.
+        """
+        maps = self._convolutions(images)
+        linear, *rest = self._policy.features_extractor.linear
+        weight = linear.weight.view(-1, *maps.shape[1:]).contiguous(memory_format=th.channels_last)
+        features = F.conv2d(maps, weight, linear.bias).flatten(1)
+        for layer in rest:
+            features = layer(features)
+        return features
 
 
 def _images(observations: np.ndarray) -> th.Tensor:
