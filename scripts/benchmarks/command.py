@@ -21,7 +21,7 @@ import time
 from typing import NamedTuple
 
 import psutil
-from speed import FOLDER, about_the_run
+from speed import FOLDER, about_the_run, zoo_file
 
 #: Steps of the first runs, which find the speed: enough for start-up not to hide it
 _SECONDS_TO_START = 6.0
@@ -51,7 +51,8 @@ TASKS = {
     "pendulum-gsde": Task("Pendulum-v1", 30_000),
     "hopper": Task("Hopper-v4", 30_000),
     "cartpole-lstm": Task("CartPole-v1", 15_000, algos=_LSTM),
-    "pong": Task("Pong-v5", 4_000, arguments=("--eval-freq", "-1")),
+    # ppo_ext has a section of its own for it
+    "pong": Task("Pong-v5", 4_000, arguments=("--eval-freq", "-1", "--conf-file", str(zoo_file()))),
 }
 
 

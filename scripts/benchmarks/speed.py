@@ -40,10 +40,18 @@ class Task(NamedTuple):
     conf: str | None = None
 
 
+def zoo_file() -> Path:
+    """RL Zoo's hyperparameters for PPO."""
+    package = find_spec("rl_zoo3")
+    assert package is not None and package.origin is not None
+    return Path(package.origin).parent / "hyperparams" / "ppo.yml"
+
+
 TASKS = {
     "cartpole": Task("CartPole-v1", "CartPole-v1"),
     "lunar": Task("LunarLander-v3", "LunarLander-v3"),
-    "pong": Task("Pong-v5, pixels", "Pong-v5"),
+    # ppo_ext has a section of its own for it
+    "pong": Task("Pong-v5, pixels", "Pong-v5", str(zoo_file())),
     "ram": Task("Pong, RAM", "ALE/Pong-v5", str(FOLDER / "speed.yml")),
 }
 #: Algorithm and changed hyperparameters of each side
@@ -52,13 +60,6 @@ SIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "ext": ("ppo_ext", {}),
     "plain": ("ppo_ext", {"fast": False, "ext": {"native": False, "vec_env": "dummy"}}),
 }
-
-
-def zoo_file() -> Path:
-    """RL Zoo's hyperparameters for PPO."""
-    package = find_spec("rl_zoo3")
-    assert package is not None and package.origin is not None
-    return Path(package.origin).parent / "hyperparams" / "ppo.yml"
 
 
 def zoo_section(env_id: str) -> dict[str, Any]:
