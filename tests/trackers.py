@@ -109,7 +109,9 @@ class MlflowBackend:
         run_id, tags = run.info.run_id, run.data.tags
         curves = {}
         for name in run.data.metrics:
-            history = sorted(client.get_metric_history(run_id, name), key=lambda metric: (metric.step, metric.timestamp))
+            history = sorted(
+                client.get_metric_history(run_id, name), key=lambda metric: (metric.step, metric.timestamp)
+            )
             curves[name] = [(metric.step, metric.value) for metric in history]
         folders = [artifact.path for artifact in client.list_artifacts(run_id)]
         files = {file.path for folder in folders for file in client.list_artifacts(run_id, folder)}
