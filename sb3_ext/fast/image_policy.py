@@ -4,6 +4,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import NatureCNN
+from torch import nn
 from torch.nn import functional as F
 
 from sb3_ext.common.extractors import ImpalaCNN, SmallCNN
@@ -28,7 +29,10 @@ class FastImagePolicy(FastPolicy):
     def __init__(self, policy: ActorCriticPolicy) -> None:
         policy.features_extractor.to(memory_format=th.channels_last)  # type: ignore[call-overload]
         super().__init__(policy)
-        self._convolutions = policy.features_extractor.cnn[:-1]  # without the layer that flattens
+        extractor = policy.features_extractor
+        assert isinstance(extractor, NatureCNN | ImpalaCNN | SmallCNN)
+        self._convolutions = extractor.cnn[:-1]  # without the layer that flattens
+        self._linear = extractor.linear
         kind, sizes = self._head
         # Only for its distributions and losses
         self._kernel = Kernel((1, sum(sizes)), (1, 1), 0, kind, sizes, False)
@@ -125,7 +129,8 @@ class FastImagePolicy(FastPolicy):
         matrix product does not (twice as fast on AMD), and the maps need not be copied to another layout.
         """
         maps = self._convolutions(images)
-        linear, *rest = self._policy.features_extractor.linear
+        linear, *rest = self._linear
+        assert isinstance(linear, nn.Linear)
         weight = linear.weight.view(-1, *maps.shape[1:]).contiguous(memory_format=th.channels_last)
         features = F.conv2d(maps, weight, linear.bias).flatten(1)
         for layer in rest:
