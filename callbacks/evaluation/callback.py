@@ -142,7 +142,9 @@ class Evaluation(RunCallback, EvalCallback):
 
     def _init_callback(self) -> None:
         if not self._has_env:
-            self.eval_env = EnvRecipe.of(self.training_env, seed=self.model.seed).make_alike(self.training_env)
+            self.eval_env = EnvRecipe.of(self.training_env, self.options.envs or 1, self.model.seed).make_alike(
+                self.training_env
+            )
             link_to_training(self.eval_env, getattr(self.model, "gamma", None))
             self._has_env = True
         n_envs = self.training_env.num_envs

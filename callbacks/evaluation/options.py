@@ -26,6 +26,7 @@ class EvaluationOptions(ScoreOptions):
     :param episodes: episodes to play; ``None`` for RL Zoo's ``--eval-episodes``, or 5
     :param steps: steps to play instead, in all evaluation environments together; started episodes are played to their
         end
+    :param envs: evaluation environments, which are played side by side; ``None`` for RL Zoo's ``--n-eval-envs``, or 1
     :param deterministic: play the most likely action; ``None``: as in RL Zoo, which samples actions only for Atari and
         MiniGrid
     :param threshold: see :class:`ScoreOptions`
@@ -47,6 +48,7 @@ class EvaluationOptions(ScoreOptions):
     warmup: Annotated[Integer, Field(ge=0)] = 0
     episodes: Count | None = None
     steps: Count | None = None
+    envs: Count | None = None
     deterministic: bool | None = None
     start_at: Fraction | None = None
     stop: Literal["never", "eval", "rollout", "plateau"] = "never"

@@ -74,7 +74,8 @@ class _Centre(nn.Module):
         # Rollouts and evaluation run in eval mode: only training data counts
         if self.training and th.is_grad_enabled() and not self.is_set:
             self._set(images.detach())
-        return (images - self.mean).mul_(self.scale)
+        # (images - mean) * scale, in one pass over the images
+        return th.addcmul(-self.scale * self.mean, images, self.scale)
 
     def _set(self, images: th.Tensor) -> None:
         self.mean.copy_(images.mean(0, keepdim=True))

@@ -160,6 +160,9 @@ class ExtExperimentManager(HyperparameterReader, EnvironmentMaker, AgentLoader, 
             self.args = args
 
     def create_callbacks(self) -> None:
+        evaluation = self._options.evaluation
+        if evaluation is not None and evaluation.envs is not None:
+            self.n_eval_envs = evaluation.envs
         super().create_callbacks()
         if issubclass(ALGOS[self.algo], MaskablePPO):
             # Without masks, evaluation would play impossible actions

@@ -110,6 +110,8 @@ class ExtOptions(Options):
             evaluation = evaluation.model_copy(update={"every": None})
         if evaluation is not None and "eval_episodes" in flags:
             evaluation = evaluation.model_copy(update={"episodes": None, "steps": None})
+        if evaluation is not None and "n_eval_envs" in flags:
+            evaluation = evaluation.model_copy(update={"envs": None})
         if checkpoints is not None and "save_freq" in flags:
             checkpoints = checkpoints.model_copy(update={"every": max(flags["save_freq"], 0) or None})
         if flags.get("track") and "tracking" not in self.model_fields_set:

@@ -9,7 +9,7 @@ __all__ = ["fold_ext", "typed_flags"]
 
 Section = TypeVar("Section", bound=MutableMapping[str, Any])
 
-_FLAGS = {"--eval-freq": int, "--eval-episodes": int, "--save-freq": int, "--vec-env": str}
+_FLAGS = {"--eval-freq": int, "--eval-episodes": int, "--n-eval-envs": int, "--save-freq": int, "--vec-env": str}
 
 
 def typed_flags(args: argparse.Namespace) -> dict[str, Any]:

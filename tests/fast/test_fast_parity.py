@@ -112,7 +112,8 @@ def test_the_parameters_are_those_of_ppo_in_other_spaces(observations, actions):
     [
         ("Discrete", NatureCNN, {}),
         ("Box", NatureCNN, {}),
-        ("Discrete", ImpalaCNN, {"channels": (4, 4)}),
+        # More maps have near-ties in max-pooling, which rounding turns over
+        ("Discrete", ImpalaCNN, {"channels": (4,)}),
         ("Discrete", SmallCNN, {"pool": 2, "kernels": (3, 2), "strides": (2, 1), "layer_norm": True}),
         ("Discrete", SmallCNN, {"kernels": (3, 2), "strides": (2, 1), "centre": True}),
     ],

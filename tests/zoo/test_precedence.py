@@ -7,6 +7,7 @@ import yaml
 from stable_baselines3.common.vec_env import DummyVecEnv
 from zoo_in_process import train
 
+from sb3_ext.callbacks import Evaluation
 from sb3_ext.vec_env.multicore import MulticoreVecEnv
 
 SECTION = {"policy": "MlpPolicy", "n_envs": 2, "n_steps": 64, "batch_size": 64, "n_epochs": 1}
@@ -62,3 +63,18 @@ def test_a_flag_that_was_typed_overrides_the_file_even_with_its_default(
     evaluations = np.load(folder / "evaluations.npz")
     assert evaluations["timesteps"].tolist() == evaluated_at
     assert evaluations["results"].shape[1] == n_episodes
+
+
+@pytest.mark.parametrize(("flags", "n_envs"), [("", 3), ("--n-eval-envs 2", 2)], ids=["file", "flag"])
+def test_evaluation_has_as_many_environments_as_the_file_says(tmp_path, monkeypatch, flags, n_envs):
+    file = tmp_path / "section.yml"
+    section = {**SECTION, "ext": {**EXT, "vec_env": "auto", "evaluation": {"every": 64, "episodes": 3, "envs": 3}}}
+    file.write_text(yaml.safe_dump({"CartPole-v1": section}), encoding="utf-8")
+    seen = []
+    monkeypatch.setattr(
+        rl_zoo3.train.ExperimentManager,
+        "learn",
+        lambda self, model: seen.extend(each.eval_env for each in self.callbacks if isinstance(each, Evaluation)),
+    )
+    train(f"--algo ppo_ext --env CartPole-v1 -n 64 --conf-file {file} {flags}", tmp_path)
+    assert [env.num_envs for env in seen] == [n_envs]
