@@ -28,14 +28,15 @@ class PlainLines(Stateful):
         self._every_seconds = every_seconds
         self._metric_of_alert = metric_of_alert
         self._written_at = -float("inf")
-        self._waiting: str | None = None
+        # The arguments of a line that is written when it is time
+        self._waiting: tuple[int, int, dict[str, list[str]]] | None = None
         self._values: dict[str, float | str] = {}
         self._alerts: set[str] = set()
 
     def write(self, step: int, total: int, values: Mapping[str, float | str]) -> None:
         alerts = alerts_of(values, self._metric_of_alert)
         self._values.update(values)
-        self._waiting = plain_line(step, total, self._values, alerts)
+        self._waiting = step, total, alerts
         ids = {rule_id for of_metric in alerts.values() for rule_id in of_metric}
         has_new, self._alerts = not ids <= self._alerts, self._alerts | ids
         if has_new or time.monotonic() - self._written_at >= self._every_seconds:
@@ -44,8 +45,9 @@ class PlainLines(Stateful):
     def flush(self) -> None:
         """Write the latest row, if it has not been written."""
         if self._waiting is not None:
+            step, total, alerts = self._waiting
             with tolerate_full_disk(None):  # the output may be in a file
-                print(self._waiting, file=self._file, flush=True)
+                print(plain_line(step, total, self._values, alerts), file=self._file, flush=True)
             self._waiting, self._written_at = None, time.monotonic()
 
 

@@ -215,7 +215,8 @@ class AppendedCSV(CSVOutputFormat):
         self.file = WholeLines(path)  # type: ignore[assignment]
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        new = [key for key in filter_excluded_keys(key_values, key_excluded, "csv") if key not in self.keys]
+        known = set(self.keys)
+        new = [key for key in filter_excluded_keys(key_values, key_excluded, "csv") if key not in known]
         with tolerate_full_disk(Path(self.file.name).parent):
             if new:
                 self._add_columns(new)
