@@ -15,8 +15,8 @@ __all__ = ["choose_threads"]
 
 #: More threads must be this much faster: they take the cores from environments, evaluations and the critic's process
 _WORTH_IT = 1.3
-#: Maximum number of samples in the measured gradient
-_BATCH = 256
+#: Most samples in the measured gradient, the numbers in them, and how many it takes for threads to share the work
+_BATCH, _NUMBERS, _LEAST = 256, 2**20, 32
 
 
 def choose_threads(model: OnPolicyAlgorithm) -> int:
@@ -42,7 +42,10 @@ def choose_threads(model: OnPolicyAlgorithm) -> int:
 
 
 def _a_gradient(model: OnPolicyAlgorithm) -> Callable[[], None]:
-    n = min(int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs), _BATCH)
+    size = spaces.flatdim(model.observation_space)
+    n = min(
+        int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs), max(_NUMBERS // size, _LEAST), _BATCH
+    )
     observations = _zeros(model.observation_space, n)
     actions = _zeros(model.action_space, n)
 
