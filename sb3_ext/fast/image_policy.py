@@ -17,8 +17,9 @@ __all__ = ["FastImagePolicy"]
 
 #: A rollout is evaluated in chunks of so many rows: larger ones leave the processor's caches
 _CHUNK = 1024
-#: From so many images on, the linear layer is a convolution. To copy its weights pays only then
-_WIDE = 64
+#: From so many images on, the linear layer is a convolution where that is faster: with AVX-512. Without, it is several
+#: times slower. To copy its weights pays only for so many
+_WIDE, _CONVOLVES = 64, "AVX512" in th.backends.cpu.get_cpu_capability()
 #: Standard deviations of discrete actions
 _NONE = np.empty(0, np.float32)
 
@@ -119,7 +120,8 @@ class FastImagePolicy(FastPolicy):
             self._optimizer.step_with_adam()
 
     def _forward(self, images: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        features = self._wide_features(images) if len(images) >= _WIDE else self._policy.features_extractor(images)
+        is_wide = _CONVOLVES and len(images) >= _WIDE
+        features = self._wide_features(images) if is_wide else self._policy.features_extractor(images)
         actor_latent, critic_latent = self._policy.mlp_extractor(features)
         return self._policy.action_net(actor_latent), self._policy.value_net(critic_latent)
 

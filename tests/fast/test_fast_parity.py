@@ -18,6 +18,7 @@ from torch.nn.utils import prune as torch_prune
 
 from sb3_ext import REINFORCE, A2CExt, PPOExt
 from sb3_ext.common.extractors import ImpalaCNN, SmallCNN
+from sb3_ext.fast import image_policy
 
 pytestmark = pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
 PPO_SETTINGS = {"n_steps": 32, "batch_size": 16, "n_epochs": 3}
@@ -129,7 +130,10 @@ def test_the_parameters_are_those_of_ppo_from_images(actions, extractor, options
     assert_close(ours, stock)
 
 
-def test_reinforce_from_images_is_the_same_on_both_paths():
+@pytest.mark.parametrize("convolves", [True, False])
+def test_reinforce_from_images_is_the_same_on_both_paths(convolves, monkeypatch):
+    monkeypatch.setattr(image_policy, "_CONVOLVES", convolves)  # as on processors with and without AVX-512
+
     def env():
         return RandomEnv(OBSERVATION_SPACES["image"], ACTION_SPACES["Discrete"])
 
