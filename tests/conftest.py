@@ -135,3 +135,11 @@ def reported_run(tmp_path_factory):
     model = make_model(folder, **TINY)
     model.learn(2000, callback=[evaluation, Report(folder, charts=["train/entropy_loss"])])
     return folder
+
+
+@pytest.fixture
+def two_threads():
+    """For the few tests that are about threads."""
+    th.set_num_threads(2)
+    yield
+    th.set_num_threads(1)

@@ -9,7 +9,7 @@ from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_ima
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-__all__ = ["DiscreteEmbedding", "ImpalaCNN", "NormalizedMlp", "SmallCNN"]
+__all__ = ["Centre", "DiscreteEmbedding", "ImpalaCNN", "NormalizedMlp", "SmallCNN"]
 
 
 class _ResidualBlock(nn.Module):
@@ -56,7 +56,7 @@ class ImpalaCNN(BaseFeaturesExtractor):
         return self.linear(self.cnn(observations))
 
 
-class _Centre(nn.Module):
+class Centre(nn.Module):
     """Images around the mean image of the first minibatch, in units of their standard deviation."""
 
     mean: th.Tensor
@@ -73,11 +73,12 @@ class _Centre(nn.Module):
     def forward(self, images: th.Tensor) -> th.Tensor:
         # Rollouts and evaluation run in eval mode: only training data counts
         if self.training and th.is_grad_enabled() and not self.is_set:
-            self._set(images.detach())
+            self.see(images.detach())
         # (images - mean) * scale, in one pass over the images
         return th.addcmul(-self.scale * self.mean, images, self.scale)
 
-    def _set(self, images: th.Tensor) -> None:
+    def see(self, images: th.Tensor) -> None:
+        """Take the mean and the deviation of these images."""
         self.mean.copy_(images.mean(0, keepdim=True))
         # At least a grey level: images that are all the same have no deviation
         deviation = (images - self.mean).pow(2).mean().sqrt().clamp(min=1 / 255)
@@ -123,7 +124,7 @@ class SmallCNN(BaseFeaturesExtractor):
             raise ValueError(f"layer_norm={layer_norm!r} must be true, false or 'last'.")
         super().__init__(observation_space, features_dim)
         n_inputs, *size = observation_space.shape
-        layers: list[nn.Module] = [_Centre(observation_space.shape)] if centre else []
+        layers: list[nn.Module] = [Centre(observation_space.shape)] if centre else []
         layers += [nn.AvgPool2d(pool)] if pool > 1 else []
         size = [n // pool for n in size]
         for n_outputs, kernel, stride in zip(channels, kernels, strides, strict=True):

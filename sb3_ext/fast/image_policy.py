@@ -1,5 +1,7 @@
 """Policies for images: a convolutional network with channels last in memory, which convolutions are faster in."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
@@ -7,11 +9,12 @@ from stable_baselines3.common.torch_layers import NatureCNN
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_ext.common.extractors import ImpalaCNN, SmallCNN
+from sb3_ext.common.extractors import Centre, ImpalaCNN, SmallCNN
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.kernel import N_METRICS, Kernel
 from sb3_ext.fast.optimizer import OptimizerState
-from sb3_ext.fast.policy import BERNOULLI, GAUSSIAN, FastLoss, FastPolicy, Rollout
+from sb3_ext.fast.policy import BERNOULLI, GAUSSIAN, FastLoss, FastPolicy, LossKind, Rollout
+from sb3_ext.fast.threaded_network import ThreadedNetwork
 
 __all__ = ["FastImagePolicy"]
 
@@ -20,8 +23,46 @@ _CHUNK = 1024
 #: From so many images on, the linear layer is a convolution where that is faster: with AVX-512. Without, it is several
 #: times slower. To copy its weights pays only for so many
 _WIDE, _CONVOLVES = 64, "AVX512" in th.backends.cpu.get_cpu_capability()
+#: A thread gets at least so many images in an update, and when acting
+_LEAST, _LEAST_TO_ACT = 32, 4
 #: Standard deviations of discrete actions
 _NONE = np.empty(0, np.float32)
+
+
+class _ImageNetwork(nn.Module):
+    """A policy's network, from images to the actor's outputs and values."""
+
+    def __init__(self, policy: ActorCriticPolicy) -> None:
+        super().__init__()
+        extractor = policy.features_extractor
+        assert isinstance(extractor, NatureCNN | ImpalaCNN | SmallCNN)
+        self._extractor = extractor
+        self._convolutions = extractor.cnn[:-1]  # without the layer that flattens
+        self._mlp_extractor, self._action_net, self._value_net = (
+            policy.mlp_extractor,
+            policy.action_net,
+            policy.value_net,
+        )
+
+    def forward(self, images: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        is_wide = _CONVOLVES and len(images) >= _WIDE
+        features = self._wide_features(images) if is_wide else self._extractor(images)
+        actor_latent, critic_latent = self._mlp_extractor(features)
+        return self._action_net(actor_latent), self._value_net(critic_latent)
+
+    def _wide_features(self, images: th.Tensor) -> th.Tensor:
+        """
+        The extractor's result, its linear layer as a convolution over the whole map: oneDNN uses AVX-512 where torch's
+        matrix product does not (twice as fast on AMD), and the maps need not be copied to another layout.
+        """
+        maps = self._convolutions(images)
+        linear, *rest = self._extractor.linear
+        assert isinstance(linear, nn.Linear)
+        weight = linear.weight.view(-1, *maps.shape[1:]).contiguous(memory_format=th.channels_last)
+        features = F.conv2d(maps, weight, linear.bias).flatten(1)
+        for layer in rest:
+            features = layer(features)
+        return features
 
 
 class FastImagePolicy(FastPolicy):
@@ -30,10 +71,8 @@ class FastImagePolicy(FastPolicy):
     def __init__(self, policy: ActorCriticPolicy) -> None:
         policy.features_extractor.to(memory_format=th.channels_last)  # type: ignore[call-overload]
         super().__init__(policy)
-        extractor = policy.features_extractor
-        assert isinstance(extractor, NatureCNN | ImpalaCNN | SmallCNN)
-        self._convolutions = extractor.cnn[:-1]  # without the layer that flattens
-        self._linear = extractor.linear
+        self._network = ThreadedNetwork(_ImageNetwork(policy))
+        self._centre = next((m for m in policy.features_extractor.modules() if isinstance(m, Centre)), None)
         kind, sizes = self._head
         # Only for its distributions and losses
         self._kernel = Kernel((1, sum(sizes)), (1, 1), 0, kind, sizes, False)
@@ -57,7 +96,7 @@ class FastImagePolicy(FastPolicy):
 
     @th.no_grad()
     def act(self, observations: np.ndarray) -> tuple[np.ndarray, th.Tensor, th.Tensor]:
-        outputs, values = self._forward(_images(self.prepare(observations)))
+        outputs, values = self._forward(self.prepare(observations), _LEAST_TO_ACT)
         actions = self._sample(outputs)
         log_probs = self._log_probs(outputs, self.prepare_actions(actions))
         return actions, values, th.from_numpy(log_probs)
@@ -87,12 +126,16 @@ class FastImagePolicy(FastPolicy):
         values, log_probs = np.empty(len(actions), np.float32), np.empty(len(actions), np.float32)
         for start in range(0, len(actions), _CHUNK):
             part = slice(start, start + _CHUNK)
-            outputs, of_part = self._forward(_images(observations[part]))
+            outputs, of_part = self._forward(observations[part], _LEAST)
             values[part], log_probs[part] = of_part.numpy()[:, 0], self._log_probs(outputs, actions[part])
         return values, log_probs
 
     def differentiate(self, rollout: Rollout, rows: np.ndarray, loss: FastLoss) -> np.ndarray:
-        outputs, values = self._forward(_images(rollout.observations[rows]))
+        if self._centre is not None and self._policy.training and not self._centre.is_set:
+            self._centre.see(_images(rollout.observations[rows]))  # all, not only one thread's part of them
+        parts = self._divide(len(rows), _LEAST)
+        results = self._network.run(lambda network, part: network(_images(rollout.observations[rows[part]])), parts)
+        outputs, values = (th.cat(tensors) for tensors in zip(*results, strict=True))
         of_outputs, of_values, metrics = th.empty_like(outputs), th.empty_like(values), np.empty(N_METRICS)
         of_log_std = np.empty_like(self._deviations())
         self._kernel.loss(
@@ -108,10 +151,23 @@ class FastImagePolicy(FastPolicy):
             loss,
         )
         self._policy.optimizer.zero_grad()
-        th.autograd.backward([outputs, values], [of_outputs, of_values])
+        self._network.run(
+            lambda _, work: th.autograd.backward(*work),
+            [(result, (of_outputs[part], of_values[part])) for result, part in zip(results, parts, strict=True)],
+        )
+        self._network.gather_gradients()
         if self._log_std is not None:
             self._log_std.grad = th.from_numpy(of_log_std)
         return metrics
+
+    def sample_gradient(self, n: int) -> Callable[[], object]:
+        """:return: computes the gradient of a loss on so many black images"""
+        channels, *size = self._policy.observation_space.shape or ()
+        actions = np.zeros((n, *(self._policy.action_space.shape or ())))
+        rollout = Rollout(
+            np.zeros((n, *size, channels), np.uint8), self.prepare_actions(actions), np.zeros((n, 4), np.float32)
+        )
+        return lambda: self.differentiate(rollout, np.arange(n), FastLoss(LossKind.PPO, clip=0.2))
 
     def step(self) -> None:
         if self._optimizer is None:
@@ -119,25 +175,14 @@ class FastImagePolicy(FastPolicy):
         else:
             self._optimizer.step_with_adam()
 
-    def _forward(self, images: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        is_wide = _CONVOLVES and len(images) >= _WIDE
-        features = self._wide_features(images) if is_wide else self._policy.features_extractor(images)
-        actor_latent, critic_latent = self._policy.mlp_extractor(features)
-        return self._policy.action_net(actor_latent), self._policy.value_net(critic_latent)
+    def _forward(self, observations: np.ndarray, least: int) -> tuple[th.Tensor, th.Tensor]:
+        parts = self._divide(len(observations), least)
+        results = self._network.run(lambda network, part: network(_images(observations[part])), parts)
+        outputs, values = zip(*results, strict=True)
+        return th.cat(outputs), th.cat(values)
 
-    def _wide_features(self, images: th.Tensor) -> th.Tensor:
-        """
-        The extractor's result, its linear layer as a convolution over the whole map: oneDNN uses AVX-512 where torch's
-        matrix product does not (twice as fast on AMD), and the maps need not be copied to another layout.
-        """
-        maps = self._convolutions(images)
-        linear, *rest = self._linear
-        assert isinstance(linear, nn.Linear)
-        weight = linear.weight.view(-1, *maps.shape[1:]).contiguous(memory_format=th.channels_last)
-        features = F.conv2d(maps, weight, linear.bias).flatten(1)
-        for layer in rest:
-            features = layer(features)
-        return features
+    def _divide(self, n: int, least: int) -> list[slice]:
+        return self._network.divide(n, least) if self.may_thread else [slice(n)]
 
 
 def _images(observations: np.ndarray) -> th.Tensor:

@@ -9,7 +9,9 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
+from sb3_ext.common.algorithm import ExtAlgorithm
 from sb3_ext.common.repeated_comparison import wins_clearly
+from sb3_ext.fast.image_policy import FastImagePolicy
 
 __all__ = ["choose_threads"]
 
@@ -28,7 +30,9 @@ def choose_threads(model: OnPolicyAlgorithm) -> int:
     if most == 1 or model.device.type != "cpu":
         return most
     model.policy.set_training_mode(False)  # layers with statistics of their data must not count these observations
-    gradient = _a_gradient(model)
+    fast = model.fast_policy if isinstance(model, ExtAlgorithm) else None
+    n = _batch_size(model)
+    gradient = fast.sample_gradient(n) if isinstance(fast, FastImagePolicy) else _a_gradient(model, n)
     _times(gradient, most)  # starts the threads
 
     def compare() -> bool:
@@ -41,11 +45,12 @@ def choose_threads(model: OnPolicyAlgorithm) -> int:
     return most if all_are_faster else 1
 
 
-def _a_gradient(model: OnPolicyAlgorithm) -> Callable[[], None]:
-    size = spaces.flatdim(model.observation_space)
-    n = min(
-        int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs), max(_NUMBERS // size, _LEAST), _BATCH
-    )
+def _batch_size(model: OnPolicyAlgorithm) -> int:
+    whole = int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs)
+    return min(whole, max(_NUMBERS // spaces.flatdim(model.observation_space), _LEAST), _BATCH)
+
+
+def _a_gradient(model: OnPolicyAlgorithm, n: int) -> Callable[[], None]:
     observations = _zeros(model.observation_space, n)
     actions = _zeros(model.action_space, n)
 
@@ -62,7 +67,7 @@ def _zeros(space: spaces.Space, n: int) -> Any:
     return th.from_numpy(np.zeros((n, *(space.shape or ())), space.dtype))
 
 
-def _times(call: Callable[[], None], threads: int) -> tuple[float, float]:
+def _times(call: Callable[[], object], threads: int) -> tuple[float, float]:
     """
     Seconds that pass, and seconds that this thread works. On a busy machine, waiting for others can look fast, because
     the system favours those who waited. Only where there is work to share does this thread work less.

@@ -6,18 +6,19 @@ import fcntl
 import os
 import re
 import time
+from functools import partial
 
 import gymnasium as gym
 import pytest
 import rl_zoo3.train  # noqa: F401  puts the extended ExperimentManager in place
 import torch as th
-from conftest import PROJECT
+from conftest import ACTION_SPACES, OBSERVATION_SPACES, PROJECT, RandomEnv
 from rl_zoo3 import exp_manager
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
 from sb3_ext import PPOExt
 from sb3_ext.common.env_spec import spec_of
-from sb3_ext.common.extractors import NormalizedMlp
+from sb3_ext.common.extractors import NormalizedMlp, SmallCNN
 from sb3_ext.common.repeated_comparison import wins_clearly
 from sb3_ext.common.usage_error import UsageError
 from sb3_ext.fast.threads import choose_threads
@@ -204,14 +205,6 @@ def test_a_comparison_may_forgive_more_losses(results, wins):
     assert not list(rest)
 
 
-@pytest.fixture
-def two_threads():
-    before = th.get_num_threads()
-    th.set_num_threads(2)
-    yield
-    th.set_num_threads(before)
-
-
 @pytest.mark.parametrize(
     ("num_threads", "threads", "expected"),
     [
@@ -249,14 +242,25 @@ def test_all_threads_are_used_where_they_share_the_work(two_threads, monkeypatch
     assert choose_threads(model) == expected
 
 
-def test_measuring_threads_leaves_the_model_as_it_was(two_threads):
-    kwargs = {"net_arch": [8], "features_extractor_class": NormalizedMlp}
-    model = PPOExt("MlpPolicy", "CartPole-v1", device="cpu", policy_kwargs=kwargs)
+IMAGES = partial(RandomEnv, OBSERVATION_SPACES["image"], ACTION_SPACES["MultiDiscrete"])
+CENTRED = {"features_extractor_class": SmallCNN, "features_extractor_kwargs": {"centre": True, "kernels": (3, 2)}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "make_env", "kwargs", "statistics"),
+    [
+        ("MlpPolicy", partial(gym.make, "CartPole-v1"), {"features_extractor_class": NormalizedMlp}, "mean"),
+        ("CnnPolicy", IMAGES, CENTRED, "cnn.0.mean"),
+    ],
+    ids=["vectors", "images"],
+)
+def test_measuring_threads_leaves_the_model_as_it_was(two_threads, policy, make_env, kwargs, statistics):
+    model = PPOExt(policy, make_env(), device="cpu", policy_kwargs={"net_arch": [8], **kwargs})
     before = copy.deepcopy(model.policy.state_dict())
     choose_threads(model)
     after = model.policy.state_dict()
     assert all(th.equal(after[name], values) for name, values in before.items())
-    assert "features_extractor.mean" in after, "statistics of observations count too"
+    assert f"features_extractor.{statistics}" in after, "statistics of observations count too"
     assert all(parameter.grad is None for parameter in model.policy.parameters())
     assert th.get_num_threads() == 2
 
