@@ -33,8 +33,8 @@ def reinforce_run(wheel_env, folder):
 
 
 def test_ppo_ext_trains_on_pong_and_plays(zoo, folder):
-    trained = zoo("rl_zoo3.train --algo ppo_ext --env Pong-v5 -n 1024 --eval-freq -1 -f pong")
-    assert "1,024 steps (100%)" in trained.stdout
+    trained = zoo("rl_zoo3.train --algo ppo_ext --env Pong-v5 -n 2048 --eval-freq -1 -f pong")
+    assert "2,048 steps (100%)" in trained.stdout
     assert "train/kl_stops" in (folder / "pong/ppo_ext/Pong-v5_1/progress.csv").read_text()
     assert (folder / "pong/ppo_ext/Pong-v5_1/Pong-v5.zip").is_file()
     zoo("rl_zoo3.enjoy --algo ppo_ext --env Pong-v5 -f pong --no-render -n 100")

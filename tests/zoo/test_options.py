@@ -83,7 +83,7 @@ def set_up(tmp_path, env_id, hyperparams=None, algo="ppo_ext", num_threads=1, **
     return manager, manager.setup_experiment()[0]
 
 
-PONG = {"n_envs": 2, "n_steps": 8, "batch_size": 16}
+ATARI = {"n_envs": 2, "n_steps": 8, "batch_size": 16}
 
 
 TWO = {"n_envs": 2, "n_steps": 128}
@@ -98,9 +98,9 @@ N_CORES = min(len(os.sched_getaffinity(0)), 2)
         ("CartPole-v1", {"ext": {"vec_env": "dummy"}}, DummyVecEnv, "in one process"),
         ("CartPole-v1", {**TWO, "ext": {"vec_env": "multicore"}}, MulticoreVecEnv, f"in {N_CORES} processes"),
         ("CartPole-v1", {**TWO, "ext": {"vec_env": "subproc"}}, SubprocVecEnv, "in a process for each environment"),
-        ("Pong-v5", PONG, NativeAtariVecEnv, "native Atari"),
-        ("Pong-v5", {**PONG, "ext": {"exact_pixels": False}}, NativeAtariVecEnv, "native Atari, pooled in grey"),
-        ("Pong-v5", {**PONG, "ext": {"native": False, "vec_env": "dummy"}}, DummyVecEnv, "in one process"),
+        ("Boxing-v5", ATARI, NativeAtariVecEnv, "native Atari"),
+        ("Boxing-v5", {**ATARI, "ext": {"exact_pixels": False}}, NativeAtariVecEnv, "native Atari, pooled in grey"),
+        ("Boxing-v5", {**ATARI, "ext": {"native": False, "vec_env": "dummy"}}, DummyVecEnv, "in one process"),
     ],
 )
 def test_the_environments_are_those_that_were_asked_for(tmp_path, capsys, env_id, hyperparams, kind, said):
@@ -114,9 +114,9 @@ def test_the_environments_are_those_that_were_asked_for(tmp_path, capsys, env_id
 
 def test_other_wrappers_than_the_standard_ones_are_said_to_keep_the_native_version_away(tmp_path, capsys):
     wrappers = ["stable_baselines3.common.atari_wrappers.AtariWrapper", "gymnasium.wrappers.NormalizeReward"]
-    _, model = set_up(tmp_path, "Pong-v5", {**PONG, "env_wrapper": wrappers, "ext": {"native": True}})
+    _, model = set_up(tmp_path, "Boxing-v5", {**ATARI, "env_wrapper": wrappers, "ext": {"native": True}})
     assert not isinstance(model.env.unwrapped, NativeAtariVecEnv)
-    assert "Not the native version of Pong-v5: env_wrapper=" in capsys.readouterr().out
+    assert "Not the native version of Boxing-v5: env_wrapper=" in capsys.readouterr().out
     model.env.close()
 
 
