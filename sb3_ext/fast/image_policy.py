@@ -23,8 +23,8 @@ _CHUNK = 1024
 #: From so many images on, the linear layer is a convolution where that is faster: with AVX-512. Without, it is several
 #: times slower. To copy its weights pays only for so many
 _WIDE, _CONVOLVES = 64, "AVX512" in th.backends.cpu.get_cpu_capability()
-#: A thread gets at least so many images in an update, and when acting
-_LEAST, _LEAST_TO_ACT = 32, 4
+#: A thread gets at least so many images. With fewer, as when acting, torch's own threads are as fast or faster
+_LEAST = 32
 #: Standard deviations of discrete actions
 _NONE = np.empty(0, np.float32)
 
@@ -96,7 +96,7 @@ class FastImagePolicy(FastPolicy):
 
     @th.no_grad()
     def act(self, observations: np.ndarray) -> tuple[np.ndarray, th.Tensor, th.Tensor]:
-        outputs, values = self._forward(self.prepare(observations), _LEAST_TO_ACT)
+        outputs, values = self._forward(self.prepare(observations))
         actions = self._sample(outputs)
         log_probs = self._log_probs(outputs, self.prepare_actions(actions))
         return actions, values, th.from_numpy(log_probs)
@@ -126,14 +126,14 @@ class FastImagePolicy(FastPolicy):
         values, log_probs = np.empty(len(actions), np.float32), np.empty(len(actions), np.float32)
         for start in range(0, len(actions), _CHUNK):
             part = slice(start, start + _CHUNK)
-            outputs, of_part = self._forward(observations[part], _LEAST)
+            outputs, of_part = self._forward(observations[part])
             values[part], log_probs[part] = of_part.numpy()[:, 0], self._log_probs(outputs, actions[part])
         return values, log_probs
 
     def differentiate(self, rollout: Rollout, rows: np.ndarray, loss: FastLoss) -> np.ndarray:
         if self._centre is not None and self._policy.training and not self._centre.is_set:
             self._centre.see(_images(rollout.observations[rows]))  # all, not only one thread's part of them
-        parts = self._divide(len(rows), _LEAST)
+        parts = self._divide(len(rows))
         results = self._network.run(lambda network, part: network(_images(rollout.observations[rows[part]])), parts)
         outputs, values = (th.cat(tensors) for tensors in zip(*results, strict=True))
         of_outputs, of_values, metrics = th.empty_like(outputs), th.empty_like(values), np.empty(N_METRICS)
@@ -175,14 +175,14 @@ class FastImagePolicy(FastPolicy):
         else:
             self._optimizer.step_with_adam()
 
-    def _forward(self, observations: np.ndarray, least: int) -> tuple[th.Tensor, th.Tensor]:
-        parts = self._divide(len(observations), least)
+    def _forward(self, observations: np.ndarray) -> tuple[th.Tensor, th.Tensor]:
+        parts = self._divide(len(observations))
         results = self._network.run(lambda network, part: network(_images(observations[part])), parts)
         outputs, values = zip(*results, strict=True)
         return th.cat(outputs), th.cat(values)
 
-    def _divide(self, n: int, least: int) -> list[slice]:
-        return self._network.divide(n, least) if self.may_thread else [slice(n)]
+    def _divide(self, n: int) -> list[slice]:
+        return self._network.divide(n, _LEAST) if self.may_thread else [slice(n)]
 
 
 def _images(observations: np.ndarray) -> th.Tensor:

@@ -12,7 +12,7 @@ from sb3_ext import PPOExt
 from sb3_ext.common.extractors import SmallCNN
 from sb3_ext.fast.threaded_network import ThreadedNetwork
 
-#: Two parts of an update's minibatch, and of the observations of a step
+#: Two parts of an update's minibatch
 SETTINGS = {"n_steps": 16, "batch_size": 64, "n_epochs": 2, "seed": 3, "device": "cpu"}
 SMALL = {"kernels": (3, 2), "strides": (2, 1), "centre": True}
 
