@@ -151,6 +151,7 @@ class FastImagePolicy(FastPolicy):
             loss,
         )
         self._policy.optimizer.zero_grad()
+        self._network.zero_grad()
         self._network.run(
             lambda _, work: th.autograd.backward(*work),
             [(result, (of_outputs[part], of_values[part])) for result, part in zip(results, parts, strict=True)],

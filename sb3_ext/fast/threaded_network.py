@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import TypeVar
 
@@ -18,8 +18,8 @@ Result = TypeVar("Result")
 class ThreadedNetwork:
     """
     torch divides each operation among its threads, and they wait for each other after each. Here, a thread takes a part
-    of the batch through the whole network, which is up to twice as fast. Each thread has a network of its own: the same
-    parameters, and gradients that are added up in the end.
+    of the batch through the whole network. Each thread has a network of its own, with the same parameters; the
+    gradients are added up in the end.
 
     :param network: treats each sample of a batch by itself, and draws no random numbers
     """
@@ -46,11 +46,17 @@ class ThreadedNetwork:
                 return call(network, part)
 
         pool = self._prepare(len(parts))
+        futures = [pool.submit(work, *pair) for pair in zip(self._networks[1:], parts[1:], strict=False)]
         try:
-            futures = [pool.submit(work, *pair) for pair in zip(self._networks[1:], parts[1:], strict=False)]
             return [work(self._networks[0], parts[0]), *(future.result() for future in futures)]
         finally:
+            wait(futures)  # also after Ctrl-C: nothing may change gradients later
             th.set_num_threads(n_threads)
+
+    def zero_grad(self) -> None:
+        """Drop all gradients, those of an interrupted update too."""
+        for network in self._networks:
+            network.zero_grad()
 
     def gather_gradients(self) -> None:
         """Add the gradients of all threads to those of the network's own parameters."""
@@ -60,7 +66,6 @@ class ThreadedNetwork:
                 if same.grad is not None:
                     assert parameter.grad is not None
                     parameter.grad.add_(same.grad)
-                    same.grad = None
 
     def _prepare(self, n_parts: int) -> ThreadPoolExecutor:
         while len(self._networks) < n_parts:

@@ -82,3 +82,20 @@ def test_an_error_in_a_thread_is_raised(two_threads):
     with pytest.raises(ZeroDivisionError):
         network.run(lambda own, part: 1 / part, [1, 0])
     assert th.get_num_threads() == 2
+
+
+def test_gradients_of_an_interrupted_update_do_not_count(two_threads):
+    linear = th.nn.Linear(1, 1, bias=False)
+    network = ThreadedNetwork(linear)
+
+    def differentiate(own, part):
+        if part is None:
+            raise KeyboardInterrupt
+        own(th.full((1, 1), part)).sum().backward()
+
+    with pytest.raises(KeyboardInterrupt):
+        network.run(differentiate, [None, 5.0])
+    network.zero_grad()
+    network.run(differentiate, [1.0, 2.0])
+    network.gather_gradients()
+    assert linear.weight.grad.item() == 3.0
