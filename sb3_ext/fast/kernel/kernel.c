@@ -109,7 +109,7 @@ static int kernel_init(Kernel *self, PyObject *args, PyObject *kwargs) {
         const Shape *shape = i ? &self->critic : &self->actor;
         self->packed[i] = new_array(shape->size);
         self->unpacked[i] = new_array(shape->size);
-        if (!self->packed[i] || !self->unpacked[i] || !work_init(&self->work[i], shape, &self->head)) goto no_memory;
+        if (!self->packed[i] || !self->unpacked[i] || !work_init(&self->work[i], shape, &self->head, 0)) goto no_memory;
     }
     if (!half_init(&self->update.actor, &self->actor, &self->head) ||
         !half_init(&self->update.critic, &self->critic, &self->head))

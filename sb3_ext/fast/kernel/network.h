@@ -75,14 +75,15 @@ static void work_free(Work *work) {
     memset(work, 0, sizeof *work);
 }
 
-static int work_init(Work *work, const Shape *shape, const Head *head) {
+/* `learns`: whether `backward` will be called */
+static int work_init(Work *work, const Shape *shape, const Head *head, int learns) {
     long widest = 0;
     int ok = 1;
     for (int l = 0; l < shape->n_layers; l++) {
         const long width = shape->stride[l + 1];
         widest = width > widest ? width : widest;
         ok &= (work->outputs[l] = new_array(BLOCK * width)) != 0;
-        ok &= l == 0 || (work->turned[l] = new_array(shape->width[l + 1] * shape->stride[l])) != 0;
+        ok &= l == 0 || !learns || (work->turned[l] = new_array(shape->width[l + 1] * shape->stride[l])) != 0;
     }
     for (int i = 0; i < 2; i++) ok &= (work->deltas[i] = new_array(BLOCK * widest)) != 0;
     ok &= (work->rows = new_array(BLOCK * shape->width[0])) != 0;

@@ -62,9 +62,7 @@ static int half_init(Half *half, const Shape *shape, const Head *head) {
     half->gradients = new_array(shape->size);
     half->first = new_array(shape->size);
     half->second = new_array(shape->size);
-    half->backup = new_array(3 * shape->size);
-    return half->params && half->gradients && half->first && half->second && half->backup &&
-           work_init(&half->work, shape, head);
+    return half->params && half->gradients && half->first && half->second && work_init(&half->work, shape, head, 1);
 }
 
 static void back_up(Update *u) {

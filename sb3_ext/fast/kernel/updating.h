@@ -114,6 +114,10 @@ static PyObject *kernel_update(Kernel *self, PyObject *args) {
     for (int h = 0; h < 2; h++) {
         Half *half = h ? &u->critic : &u->actor;
         float *packed[N_LISTS] = {half->params, half->gradients, half->first, half->second};
+        if (u->rollback && !half->backup && !(half->backup = new_array(3 * half->shape->size))) {
+            PyErr_NoMemory();
+            goto end;
+        }
         for (int i = 0; i < N_LISTS; i++)
             if (used[i] && i != GRADIENTS) pack(half->shape, packed[i], tensors[h][i]);
     }
