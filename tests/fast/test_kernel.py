@@ -30,7 +30,7 @@ CASES = {
     "gsde": {"kind": GSDE, "sizes": (1, 1, 1)},
     "multi_binary": {"kind": BERNOULLI, "sizes": (1, 1)},
     "one_hot": {"one_hot": True, "n_inputs": 16},
-    "wide": {"actor": (256, 512), "critic": (256,), "n": 20},
+    "wide": {"actor": (256, 530), "critic": (256,), "n": 40},
     "many_actions": {"sizes": (384,), "n": 20},
 }
 

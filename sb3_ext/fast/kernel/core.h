@@ -11,53 +11,7 @@ typedef float FN(vec) __attribute__((vector_size(4 * LANES), may_alias));
 #define AT(p) (*(VEC *)(p))
 #define READ(p) (*(const VEC *)(p))
 
-/* A tile of c = a b, plus what is there already if `add`, plus a row of biases if given. Element (r, k) of a is
- * a[r * a_row + k * a_col], so that it may be read transposed. Inlined with constant rows and vecs: the sums stay in
- * registers. */
-static inline __attribute__((always_inline)) void FN(tile)(const int rows, const int vecs, long depth, const float *a,
-                                                           long a_row, long a_col, const float *b, long b_row, float *c,
-                                                           long c_row, const float *bias, int add) {
-    VEC sums[2 * ROWS][VECS];
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vecs; v++)
-            sums[r][v] = bias ? READ(bias + v * LANES) : add ? READ(c + r * c_row + v * LANES) : (VEC){0};
-    for (long k = 0; k < depth; k++) {
-        VEC row[VECS];
-        for (int v = 0; v < vecs; v++) row[v] = READ(b + k * b_row + v * LANES);
-        for (int r = 0; r < rows; r++) {
-            const float x = a[r * a_row + k * a_col];
-            for (int v = 0; v < vecs; v++) sums[r][v] += x * row[v];
-        }
-    }
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vecs; v++) AT(c + r * c_row + v * LANES) = sums[r][v];
-}
-
-#define TILES(rows, vecs)                                                                                       \
-    for (; m + (rows) <= n_rows; m += (rows))                                                                   \
-    FN(tile)((rows), (vecs), depth, a + m * a_row, a_row, a_col, b + n, b_row, c + m * c_row + n, c_row,        \
-             bias ? bias + n : 0, add)
-
-static void FN(product)(long n_rows, long n_cols, long depth, const float *a, long a_row, long a_col, const float *b,
-                        long b_row, float *c, long c_row, const float *bias, int add) {
-    for (long n = 0; n < n_cols;) {
-        const long left = (n_cols - n) / LANES;
-        long m = 0;
-        if (left >= VECS) {
-            TILES(ROWS, VECS);
-            TILES(1, VECS);
-            n += VECS * LANES;
-        } else if (left >= 2) {
-            TILES(ROWS, 2);
-            TILES(1, 2);
-            n += 2 * LANES;
-        } else {
-            TILES(2 * ROWS, 1);
-            TILES(1, 1);
-            n += LANES;
-        }
-    }
-}
+#include "product.h"
 
 /* tanh x as x P(x²) / Q(x²), fitted to a relative error of 2e-8 on [-9, 9], of which float keeps 3e-7. Beyond, it is
  * exactly 1, as in torch: its derivative must be 0 there, because Adam makes large steps of the smallest gradients. */
@@ -102,21 +56,6 @@ static void FN(forward)(const Shape *shape, const float *params, Work *work, con
             FN(product)(n, padded, shape->width[l], l ? work->outputs[l - 1] : inputs->rows,
                         l ? shape->stride[l] : shape->width[0], 1, weights, row, out, row, biases, 0);
         if (l + 1 < shape->n_layers) (shape->activation == TANH ? FN(tanh_all) : FN(relu_all))(out, n * row);
-    }
-}
-
-/* Turns the weights of all layers but the first, for `backward` */
-static void FN(turn)(const Shape *shape, const float *params, Work *work) {
-    for (int l = 1; l < shape->n_layers; l++) {
-        const float *weights = params + shape->weights[l];
-        const long to = shape->stride[l], from = shape->stride[l + 1], width = shape->width[l];
-        for (long i = 0; i < shape->width[l + 1]; i += TURN)
-            for (long j = 0; j < width; j += TURN) {
-                const long i_end = i + TURN < shape->width[l + 1] ? i + TURN : shape->width[l + 1];
-                const long j_end = j + TURN < width ? j + TURN : width;
-                for (long ii = i; ii < i_end; ii++)
-                    for (long jj = j; jj < j_end; jj++) work->turned[l][ii * to + jj] = weights[jj * from + ii];
-            }
     }
 }
 
@@ -176,9 +115,8 @@ static void FN(rms_prop)(float *restrict params, const float *restrict gradients
     }
 }
 
-static const Core FN(core) = {FN(forward), FN(turn), FN(backward), FN(square_sum), FN(adam), FN(rms_prop)};
+static const Core FN(core) = {FN(forward), FN(backward), FN(square_sum), FN(adam), FN(rms_prop)};
 
 #undef VEC
 #undef AT
 #undef READ
-#undef TILES

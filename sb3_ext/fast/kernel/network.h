@@ -9,11 +9,21 @@ static long tensor_size(const Shape *shape, long i) {
     return i % 2 ? shape->width[l + 1] : shape->width[l] * shape->width[l + 1];
 }
 
+/* In squares: rows of a wide matrix are in different pages, and a processor finds only so many at a time. It waits less
+ * for reads from far apart than for writes. */
+static void transpose(long rows, long cols, const float *from, long from_row, float *to, long to_row, float scale) {
+    for (long i = 0; i < rows; i += SQUARE)
+        for (long j = 0; j < cols; j += SQUARE) {
+            const long i_end = i + SQUARE < rows ? i + SQUARE : rows, j_end = j + SQUARE < cols ? j + SQUARE : cols;
+            for (long jj = j; jj < j_end; jj++)
+                for (long ii = i; ii < i_end; ii++) to[jj * to_row + ii] = scale * from[ii * from_row + jj];
+        }
+}
+
 static void pack(const Shape *shape, float *packed, float *const *tensors) {
     for (int l = 0; l < shape->n_layers; l++) {
-        const long in = shape->width[l], out = shape->width[l + 1], row = shape->stride[l + 1];
-        for (long i = 0; i < out; i++)
-            for (long j = 0; j < in; j++) packed[shape->weights[l] + j * row + i] = tensors[2 * l][i * in + j];
+        const long in = shape->width[l], out = shape->width[l + 1];
+        transpose(out, in, tensors[2 * l], in, packed + shape->weights[l], shape->stride[l + 1], 1.0f);
         memcpy(packed + shape->biases[l], tensors[2 * l + 1], sizeof(float) * (size_t)out);
     }
     if (shape->n_log_std)
@@ -22,13 +32,18 @@ static void pack(const Shape *shape, float *packed, float *const *tensors) {
 
 static void unpack(const Shape *shape, const float *packed, float scale, float *const *tensors) {
     for (int l = 0; l < shape->n_layers; l++) {
-        const long in = shape->width[l], out = shape->width[l + 1], row = shape->stride[l + 1];
-        for (long i = 0; i < out; i++) {
-            for (long j = 0; j < in; j++) tensors[2 * l][i * in + j] = scale * packed[shape->weights[l] + j * row + i];
-            tensors[2 * l + 1][i] = scale * packed[shape->biases[l] + i];
-        }
+        const long in = shape->width[l], out = shape->width[l + 1];
+        transpose(in, out, packed + shape->weights[l], shape->stride[l + 1], tensors[2 * l], in, scale);
+        for (long i = 0; i < out; i++) tensors[2 * l + 1][i] = scale * packed[shape->biases[l] + i];
     }
     for (long i = 0; i < shape->n_log_std; i++) tensors[2 * shape->n_layers][i] = scale * packed[shape->log_std + i];
+}
+
+/* Transposes the weights of all layers but the first, for `backward` */
+static void turn(const Shape *shape, const float *params, Work *work) {
+    for (int l = 1; l < shape->n_layers; l++)
+        transpose(shape->width[l], shape->width[l + 1], params + shape->weights[l], shape->stride[l + 1],
+                  work->turned[l], shape->stride[l], 1.0f);
 }
 
 static void shape_init(Shape *shape, const long *widths, int n_layers, int activation, long n_log_std) {

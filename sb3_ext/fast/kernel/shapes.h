@@ -16,8 +16,13 @@ enum { ADAM, RMS_PROP, NO_OPTIMIZER };
 #define PADDING 16
 /* Minibatches pass through the networks in blocks of so many rows, which stay in the processor's caches */
 #define BLOCK 128
-/* Matrices are turned in squares of this size */
-#define TURN 16
+/* Matrices are transposed in squares of this size */
+#define SQUARE 16
+/* Rows of a matrix that are so many floats apart are copied side by side to multiply so many rows with them, in panels
+ * of a size that stays in the first cache */
+#define FAR 256
+#define MANY 32
+#define PANEL 8192
 
 /* A multi-layer perceptron. Its parameters are one array: the weights of each layer with a row per input, its biases,
  * and after the last layer the logarithms of the standard deviations, if any. The numbers are places in that array. */
@@ -52,7 +57,6 @@ typedef struct {
 
 typedef struct {
     void (*forward)(const Shape *, const float *, Work *, const Inputs *, long);
-    void (*turn)(const Shape *, const float *, Work *);
     void (*backward)(const Shape *, Work *, const Inputs *, long, float *);
     double (*square_sum)(const float *, long);
     void (*adam)(float *, const float *, float *, float *, long, float, float, float, const Optimizer *);

@@ -91,7 +91,7 @@ static void differentiate(Update *u, Half *half, const Minibatch *batch, double 
     const int is_actor = half == &u->actor, last = shape->n_layers - 1;
     float *deltas = half->work.deltas[(last + 1) % 2];
     memset(half->gradients, 0, sizeof(float) * (size_t)shape->size);
-    u->core->turn(shape, half->params, &half->work);
+    turn(shape, half->params, &half->work);
     for (long start = 0; start < batch->n; start += BLOCK) {
         const long rows = batch->n - start < BLOCK ? batch->n - start : BLOCK;
         const Inputs inputs = gather(shape, &half->work, &u->rollout, batch->indices, start, rows);
