@@ -17,8 +17,9 @@ __all__ = ["choose_threads"]
 
 #: More threads must be this much faster: they take the cores from environments, evaluations and the critic's process
 _WORTH_IT = 1.3
-#: Most samples in the measured gradient, the numbers in them, and how many it takes for threads to share the work
-_BATCH, _NUMBERS, _LEAST = 256, 2**20, 32
+#: Most samples in the measured gradient, the numbers in them, and how many it takes for threads to share the work; and
+#: most images of the fast path, which it divides among threads as it does a whole minibatch
+_BATCH, _NUMBERS, _LEAST, _IMAGES = 256, 2**20, 32, 128
 
 
 def choose_threads(model: OnPolicyAlgorithm) -> int:
@@ -31,8 +32,7 @@ def choose_threads(model: OnPolicyAlgorithm) -> int:
         return most
     model.policy.set_training_mode(False)  # layers with statistics of their data must not count these observations
     fast = model.fast_policy if isinstance(model, ExtAlgorithm) else None
-    n = _batch_size(model)
-    gradient = fast.sample_gradient(n) if isinstance(fast, FastImagePolicy) else _a_gradient(model, n)
+    gradient = _divided_gradient(model, fast) if isinstance(fast, FastImagePolicy) else _gradient(model)
     _times(gradient, most)  # starts the threads
 
     def compare() -> bool:
@@ -46,11 +46,15 @@ def choose_threads(model: OnPolicyAlgorithm) -> int:
 
 
 def _batch_size(model: OnPolicyAlgorithm) -> int:
-    whole = int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs)
-    return min(whole, max(_NUMBERS // spaces.flatdim(model.observation_space), _LEAST), _BATCH)
+    return int(getattr(model, "batch_size", None) or model.n_steps * model.n_envs)
 
 
-def _a_gradient(model: OnPolicyAlgorithm, n: int) -> Callable[[], None]:
+def _divided_gradient(model: OnPolicyAlgorithm, fast: FastImagePolicy) -> Callable[[], object]:
+    return fast.sample_gradient(min(_batch_size(model), _IMAGES))
+
+
+def _gradient(model: OnPolicyAlgorithm) -> Callable[[], None]:
+    n = min(_batch_size(model), max(_NUMBERS // spaces.flatdim(model.observation_space), _LEAST), _BATCH)
     observations = _zeros(model.observation_space, n)
     actions = _zeros(model.action_space, n)
 

@@ -2,15 +2,18 @@
 
 import threading
 
+import numpy as np
 import pytest
 import torch as th
 from conftest import ACTION_SPACES, OBSERVATION_SPACES, RandomEnv
+from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_ext import PPOExt
 from sb3_ext.common.extractors import SmallCNN
 from sb3_ext.fast.threaded_network import ThreadedNetwork
+from sb3_ext.fast.threads import choose_threads
 
 #: Two parts of an update's minibatch
 SETTINGS = {"n_steps": 16, "batch_size": 64, "n_epochs": 2, "seed": 3, "device": "cpu"}
@@ -52,6 +55,14 @@ def test_one_thread_is_enough(two_threads, n_threads, fast):
     th.set_num_threads(n_threads)
     train(PPOExt, fast=fast)
     assert threading.active_count() <= running
+
+
+def test_the_number_of_threads_is_measured_with_a_batch_that_they_divide(two_threads):
+    images = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+    env = make_vec_env(lambda: RandomEnv(images, ACTION_SPACES["Discrete"]), n_envs=8)
+    running = threading.active_count()
+    choose_threads(PPOExt("CnnPolicy", env, n_steps=32, batch_size=256, device="cpu"))
+    assert threading.active_count() > running
 
 
 def test_parts_cover_a_batch(two_threads):
