@@ -39,6 +39,7 @@ class PPOUpdate(ExtAlgorithm):
         "vf_coef",
         "max_grad_norm",
         "target_kl",
+        "kl_adaptive_lr",
         "gamma",
         "gae_lambda",
     )
@@ -79,8 +80,6 @@ class PPOUpdate(ExtAlgorithm):
         check_choice("reset_optimizer", self.reset_optimizer, OPTIMIZER_RESETS)
         check_choice("value_loss", self.value_loss, VALUE_LOSSES)
         self.kl_stop_factor = read_number("kl_stop_factor", self.kl_stop_factor)
-        if self.kl_adaptive_lr is not None:
-            self.kl_adaptive_lr = read_number("kl_adaptive_lr", self.kl_adaptive_lr)
         low, high = (read_number("kl_adaptive_lr_bounds", bound) for bound in self.kl_adaptive_lr_bounds)
         self.kl_adaptive_lr_bounds = (low, high)
         if not 0 < low <= high:

@@ -28,6 +28,17 @@ def test_the_divergence_comes_near_the_target_from_either_side(start):
     assert 0.005 < np.median(model.kls[20:]) < 0.02
 
 
+def test_the_target_of_the_learning_rate_may_be_a_schedule(tmp_path):
+    falling = {"start": 0.02, "end": 0.001}
+    model = make(kl_adaptive_lr=falling).learn(128 * 20)
+    assert model.kl_adaptive_lr == model.logger.name_to_value["schedule/kl_adaptive_lr"] == pytest.approx(0.001)
+    assert model._adaptive_lr < make(kl_adaptive_lr=0.02).learn(128 * 20)._adaptive_lr
+    model.save(tmp_path / "model")
+    loaded = PPOExt.load(tmp_path / "model", env=make_vec_env("CartPole-v1", 2), device="cpu").learn(128)
+    assert loaded.kl_adaptive_lr == pytest.approx(0.001)
+    assert PPOExt.load(tmp_path / "model", kl_adaptive_lr=None, device="cpu").kl_adaptive_lr is None
+
+
 def test_an_update_that_is_taken_back_lowers_the_learning_rate():
     options = {"kl_adaptive_lr": 0.01, "target_kl": 0.01, "kl_stop_scope": "epoch", "kl_rollback": True}
     model = make(learning_rate=1e-2, **options).learn(128)
@@ -155,7 +166,7 @@ def test_numbers_that_yaml_left_as_strings_are_read_as_numbers():
         ({"reset_optimizer": "lr_jum"}, "did you mean 'lr_jump'"),
         ({"kl_adaptive_lr": 0.0}, "kl_adaptive_lr=0.0 must be positive"),
         ({"kl_adaptive_lr_bounds": [0, 1e-2]}, "must be positive, the smaller one first"),
-        ({"kl_adaptive_lr": True}, "kl_adaptive_lr=True must be a number"),
+        ({"kl_adaptive_lr": True}, "kl_adaptive_lr=True is not a schedule"),
     ],
 )
 def test_bad_options_get_an_error_that_says_what_to_do(kwargs, message):

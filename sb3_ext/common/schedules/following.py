@@ -15,7 +15,7 @@ from sb3_ext.common.schedules.parsing import parse_schedule
 
 __all__ = ["ScheduleSet"]
 
-_MAY_BE_NONE = ("target_kl",)
+_MAY_BE_NONE = ("target_kl", "kl_adaptive_lr")
 _SCHEDULES_OF_SB3 = ("learning_rate", "clip_range", "clip_range_vf")
 
 
