@@ -86,6 +86,18 @@ class Centre(nn.Module):
         self.is_set.fill_(True)
 
 
+class Crop(nn.Module):
+    """Images without so many rows and columns at their top, bottom, left and right."""
+
+    def __init__(self, margins: Sequence[int]) -> None:
+        super().__init__()
+        self._margins = tuple(margins)
+
+    def forward(self, images: th.Tensor) -> th.Tensor:
+        top, bottom, left, right = self._margins
+        return images[:, :, top : images.shape[2] - bottom, left : images.shape[3] - right]
+
+
 class SmallCNN(BaseFeaturesExtractor):
     """
     A convolutional network to configure: a layer for each of ``channels``, then a linear one, all with ReLU. The
@@ -101,6 +113,7 @@ class SmallCNN(BaseFeaturesExtractor):
         linear layer's, which takes less time
     :param centre: subtract the mean image of the first minibatch and divide by the deviation from it, so that what
         moves stands out from the background
+    :param crop: before all that, cut off so many rows and columns at the top, bottom, left and right
     """
 
     def __init__(
@@ -113,6 +126,7 @@ class SmallCNN(BaseFeaturesExtractor):
         pool: int = 1,
         layer_norm: bool | Literal["last"] = False,
         centre: bool = False,
+        crop: Sequence[int] = (0, 0, 0, 0),
     ) -> None:
         if not is_image_space(observation_space, check_channels=False, normalized_image=True):
             raise ValueError(f"SmallCNN is for images (height, width and channels), not {observation_space}.")
@@ -122,9 +136,13 @@ class SmallCNN(BaseFeaturesExtractor):
             raise ValueError("channels, kernels, strides, pool and features_dim must be at least 1.")
         if layer_norm not in (True, False, "last"):
             raise ValueError(f"layer_norm={layer_norm!r} must be true, false or 'last'.")
+        if len(crop) != 4 or min(crop) < 0:
+            raise ValueError(f"crop={crop} must be how much to cut off at the top, bottom, left and right.")
         super().__init__(observation_space, features_dim)
-        n_inputs, *size = observation_space.shape
-        layers: list[nn.Module] = [Centre(observation_space.shape)] if centre else []
+        n_inputs, height, width = observation_space.shape
+        size = [height - crop[0] - crop[1], width - crop[2] - crop[3]]
+        layers: list[nn.Module] = [Crop(crop)] if any(crop) else []
+        layers += [Centre((n_inputs, *size))] if centre else []
         layers += [nn.AvgPool2d(pool)] if pool > 1 else []
         size = [n // pool for n in size]
         for n_outputs, kernel, stride in zip(channels, kernels, strides, strict=True):

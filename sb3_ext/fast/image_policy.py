@@ -1,5 +1,6 @@
 """Policies for images: a convolutional network with channels last in memory, which convolutions are faster in."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -72,7 +73,9 @@ class FastImagePolicy(FastPolicy):
         policy.features_extractor.to(memory_format=th.channels_last)  # type: ignore[call-overload]
         super().__init__(policy)
         self._network = ThreadedNetwork(_ImageNetwork(policy))
-        self._centre = next((m for m in policy.features_extractor.modules() if isinstance(m, Centre)), None)
+        layers = getattr(policy.features_extractor, "cnn", ())
+        self._centre = next((layer for layer in layers if isinstance(layer, Centre)), None)
+        self._before_centre = nn.Sequential(*itertools.takewhile(lambda layer: layer is not self._centre, layers))
         kind, sizes = self._head
         # Only for its distributions and losses
         self._kernel = Kernel((1, sum(sizes)), (1, 1), 0, kind, sizes, False)
@@ -132,7 +135,8 @@ class FastImagePolicy(FastPolicy):
 
     def differentiate(self, rollout: Rollout, rows: np.ndarray, loss: FastLoss) -> np.ndarray:
         if self._centre is not None and self._policy.training and not self._centre.is_set:
-            self._centre.see(_images(rollout.observations[rows]))  # all, not only one thread's part of them
+            # All images, not only one thread's part of them
+            self._centre.see(self._before_centre(_images(rollout.observations[rows])))
         parts = self._divide(len(rows))
         results = self._network.run(lambda network, part: network(_images(rollout.observations[rows[part]])), parts)
         outputs, values = (th.cat(tensors) for tensors in zip(*results, strict=True))

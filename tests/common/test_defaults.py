@@ -72,6 +72,7 @@ def test_the_defaults_of_reinforce():
                 "pool": 1,
                 "layer_norm": False,
                 "centre": False,
+                "crop": (0, 0, 0, 0),
             },
         ),
         (NormalizedMlp, {"features_dim": 0, "clip": 10.0}),

@@ -91,6 +91,16 @@ def test_a_small_cnn_sees_images_around_the_mean_of_its_first_minibatch():
     assert th.allclose(centred.eval()(second), plain(expected), atol=1e-5)
 
 
+@pytest.mark.parametrize("centre", [False, True])
+def test_a_small_cnn_that_crops_sees_what_is_left(centre):
+    options = {"channels": (4,), "kernels": (3,), "strides": (1,), "pool": 2, "centre": centre}
+    cropped = SmallCNN(IMAGES, 7, **options, crop=(3, 1, 2, 0))
+    plain = SmallCNN(spaces.Box(0, 255, (3, 32, 18), np.uint8), 7, **options)
+    plain.load_state_dict(dict(zip(plain.state_dict(), cropped.state_dict().values(), strict=True)))
+    images = th.rand(2, 3, 36, 20)
+    assert th.equal(cropped(images), plain(images[:, :, 3:35, 2:]))
+
+
 def test_images_that_are_all_the_same_can_be_centred():
     extractor = SmallCNN(IMAGES, 7, channels=(4,), kernels=(3,), strides=(1,), centre=True)
     assert extractor(th.ones(5, 3, 36, 20)).isfinite().all()
@@ -102,6 +112,9 @@ def test_images_that_are_all_the_same_can_be_centred():
         ({"channels": [4]}, "need one for each layer"),
         ({"pool": 4}, "are too small for kernels="),
         ({"pool": 0}, "at least 1"),
+        ({"crop": (20, 15, 0, 0)}, "are too small for kernels="),
+        ({"crop": (1, 2)}, "at the top, bottom, left and right"),
+        ({"crop": (0, 0, 0, -1)}, "at the top, bottom, left and right"),
         ({"layer_norm": "first"}, "must be true, false or 'last'"),
     ],
 )
