@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from sb3_ext.common.extractors import Centre, ImpalaCNN, SmallCNN
 from sb3_ext.common.popart import PopArtHead
 from sb3_ext.fast.kernel import N_METRICS, Kernel
+from sb3_ext.fast.memory import keep_memory
 from sb3_ext.fast.optimizer import OptimizerState
 from sb3_ext.fast.policy import BERNOULLI, GAUSSIAN, FastLoss, FastPolicy, LossKind, Rollout
 from sb3_ext.fast.threaded_network import ThreadedNetwork
@@ -70,6 +71,7 @@ class FastImagePolicy(FastPolicy):
     """Actor and critic share the network, so that a value costs nothing more when acting."""
 
     def __init__(self, policy: ActorCriticPolicy) -> None:
+        keep_memory()
         policy.features_extractor.to(memory_format=th.channels_last)  # type: ignore[call-overload]
         super().__init__(policy)
         self._network = ThreadedNetwork(_ImageNetwork(policy))
