@@ -8,15 +8,15 @@ import torch as th
 
 from sb3_ext.fast.memory import keep_memory
 
-N_FLOATS = 5 * 2**20
+N_FLOATS, N_TIMES = 5 * 2**20, 30
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="this C library has no mallopt")
-def test_memory_that_was_used_once_costs_no_page_faults_again():
+def test_memory_that_was_used_costs_no_page_faults_again():
     keep_memory()
-    th.ones(N_FLOATS)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(3):
+    for _ in range(N_TIMES):
         th.ones(N_FLOATS)
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-    assert faults < 3 * 4 * N_FLOATS / resource.getpagesize() / 10
+    # The first few are new: glibc finds the place of an aligned block again only when there is some room around it
+    assert faults < N_TIMES * 4 * N_FLOATS / resource.getpagesize() / 2
