@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -44,12 +45,21 @@ class BoundedCurve(Stateful):
     :meth:`extend`, so are the smallest, the largest and the first one that is not finite.
     """
 
-    state_names: ClassVar[tuple[str, ...]] = ("_every", "_kept", "_last", "_extremes", "n_values", "n_broken")
+    state_names: ClassVar[tuple[str, ...]] = (
+        "_every",
+        "_steps",
+        "_values",
+        "_last",
+        "_extremes",
+        "n_values",
+        "n_broken",
+    )
 
     def __init__(self, max_points: int) -> None:
         self._max_points = max_points
         self._every = 1
-        self._kept: list[tuple[int, float]] = []
+        # 16 bytes for a point, where a tuple takes 120
+        self._steps, self._values = array("q"), array("d")
         self._last: _Point = (0, 0, 0.0)
         self._extremes: dict[str, _Point] = {}
         #: Number of values so far, and of those that were not finite
@@ -62,7 +72,9 @@ class BoundedCurve(Stateful):
 
     def add(self, points: Sequence[tuple[int, float]]) -> None:
         """Add steps and values, in a fraction of a microsecond each."""
-        self._kept += points[-self.n_values % self._every :: self._every]
+        for step, value in points[-self.n_values % self._every :: self._every]:
+            self._steps.append(step)
+            self._values.append(value)
         self._thin()
         self.n_values += len(points)
         self._last = self.n_values - 1, *points[-1]
@@ -71,7 +83,8 @@ class BoundedCurve(Stateful):
         if not len(values):
             return
         chosen = slice(-self.n_values % self._every, None, self._every)
-        self._kept += zip(steps[chosen].tolist(), values[chosen].tolist(), strict=True)
+        self._steps.extend(steps[chosen].tolist())
+        self._values.extend(values[chosen].tolist())
         self._thin()
         self._update_extremes(steps, values)
         self.n_values += len(values)
@@ -79,15 +92,17 @@ class BoundedCurve(Stateful):
     def series(self) -> Series:
         """The points, ordered by step."""
         added = [point for point in {self._last, *self._extremes.values()} if point[0] % self._every]
-        places = [*range(0, len(self._kept) * self._every, self._every), *(place for place, _, _ in added)]
-        points = [*self._kept, *((step, value) for _, step, value in added)]
-        steps = np.array([step for step, _ in points], dtype=np.int64)
-        order = np.lexsort((places, steps))
-        return Series(steps[order], np.array([value for _, value in points], dtype=float)[order])
+        places, steps, values = zip(*added, strict=True) if added else ((), (), ())
+        n_kept = len(self._steps)
+        all_places = np.array([*range(0, n_kept * self._every, self._every), *places], dtype=np.int64)
+        all_steps = np.concatenate([np.array(self._steps, dtype=np.int64), np.array(steps, dtype=np.int64)])
+        all_values = np.concatenate([np.array(self._values, dtype=float), np.array(values, dtype=float)])
+        order = np.lexsort((all_places, all_steps))
+        return Series(all_steps[order], all_values[order])
 
     def _thin(self) -> None:
-        while len(self._kept) > self._max_points:
-            del self._kept[1::2]
+        while len(self._steps) > self._max_points:
+            del self._steps[1::2], self._values[1::2]
             self._every *= 2
 
     def _update_extremes(self, steps: np.ndarray, values: np.ndarray) -> None:
