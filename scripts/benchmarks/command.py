@@ -50,7 +50,7 @@ TASKS = {
     "pendulum": Task("Pendulum-v1", 30_000, ("use_sde:False",)),
     "pendulum-gsde": Task("Pendulum-v1", 30_000),
     "hopper": Task("Hopper-v4", 30_000),
-    "cartpole-lstm": Task("CartPole-v1", 15_000, algos=_LSTM),
+    "cartpole-lstm": Task("CartPoleNoVel-v1", 15_000, algos=_LSTM),
     # ppo_ext has a section of its own for it
     "pong": Task("Pong-v5", 4_000, arguments=("--eval-freq", "-1", "--conf-file", str(zoo_file()))),
 }
@@ -143,10 +143,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=35.0, help="of each run, about")
     args = parser.parse_args()
     start = time.time()
-    lines = [compare(name, TASKS[name], args.rounds, args.seconds) for name in args.tasks]
-    print(f"\n{about_the_run(start)}\n")
-    print("| task | threads of SB3's PPO | SB3's PPO, steps/s | ours, steps/s | ratio (range) | MiB |")
-    print(f"|---|---|---|---|---|---|\n{os.linesep.join(lines)}")
+    print(
+        "| task | threads of SB3's PPO | SB3's PPO, steps/s | ours, steps/s | ratio (range) | MiB |\n|---|---|---|---|---|---|"
+    )
+    for name in args.tasks:
+        print(compare(name, TASKS[name], args.rounds, args.seconds), flush=True)
+    print(f"\n{about_the_run(start)}")
 
 
 if __name__ == "__main__":
