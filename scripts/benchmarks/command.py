@@ -143,9 +143,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=35.0, help="of each run, about")
     args = parser.parse_args()
     start = time.time()
-    print(
-        "| task | threads of SB3's PPO | SB3's PPO, steps/s | ours, steps/s | ratio (range) | MiB |\n|---|---|---|---|---|---|"
-    )
+    print("| task | threads of SB3's PPO | SB3's PPO, steps/s | ours, steps/s | ratio (range) | MiB |")
+    print("|---|---|---|---|---|---|")
     for name in args.tasks:
         print(compare(name, TASKS[name], args.rounds, args.seconds), flush=True)
     print(f"\n{about_the_run(start)}")
