@@ -60,8 +60,8 @@ def test_one_thread_is_enough(two_threads, n_threads, fast):
 def test_the_number_of_threads_is_measured_with_a_batch_that_they_divide(two_threads):
     images = spaces.Box(0, 255, (84, 84, 4), np.uint8)
     env = make_vec_env(lambda: RandomEnv(images, ACTION_SPACES["Discrete"]), n_envs=8)
-    before = threading.enumerate()
-    choose_threads(PPOExt("CnnPolicy", env, n_steps=32, batch_size=256, device="cpu"))
+    model, before = PPOExt("CnnPolicy", env, n_steps=32, batch_size=256, device="cpu"), threading.enumerate()
+    choose_threads(model)  # its threads end with the model
     assert is_divided(before)
 
 
