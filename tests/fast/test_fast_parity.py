@@ -109,24 +109,23 @@ def test_the_parameters_are_those_of_ppo_in_other_spaces(observations, actions):
 
 
 @pytest.mark.parametrize(
-    ("actions", "extractor", "options"),
+    ("actions", "extractor", "options", "n_updates"),
     [
-        ("Discrete", NatureCNN, {}),
-        ("Box", NatureCNN, {}),
-        ("Discrete", ImpalaCNN, {"channels": (4,)}),
-        ("Discrete", SmallCNN, {"pool": 2, "kernels": (3, 2), "strides": (2, 1), "layer_norm": True}),
-        ("Discrete", SmallCNN, {"kernels": (3, 2), "strides": (2, 1), "centre": True, "crop": (2, 1, 0, 3)}),
+        ("Discrete", NatureCNN, {}, 4),
+        ("Box", NatureCNN, {}, 4),
+        # After one update, rounding differences of these two grow on some processors
+        ("Discrete", ImpalaCNN, {"channels": (4,)}, 1),
+        ("Discrete", SmallCNN, {"kernels": (3, 2), "strides": (2, 1), "centre": True, "crop": (2, 1, 0, 3)}, 1),
+        ("Discrete", SmallCNN, {"pool": 2, "kernels": (3, 2), "strides": (2, 1), "layer_norm": True}, 4),
     ],
 )
-def test_the_parameters_are_those_of_ppo_from_images(actions, extractor, options):
-    """One update: rounding turns over near-ties in ReLUs and max-pooling, and the next rollout makes much of it."""
-
+def test_the_parameters_are_those_of_ppo_from_images(actions, extractor, options, n_updates):
     def env():
         return RandomEnv(OBSERVATION_SPACES["image"], ACTION_SPACES[actions])
 
     kwargs = {"features_extractor_class": extractor, "features_extractor_kwargs": options}
     settings = {**PPO_SETTINGS, "policy_kwargs": kwargs}
-    ours, stock = (make(a, env, "CnnPolicy", **settings).learn(64) for a in (PPOExt, PPO))
+    ours, stock = (make(a, env, "CnnPolicy", **settings).learn(64 * n_updates) for a in (PPOExt, PPO))
     assert ours.fast_policy is not None
     assert_close(ours, stock)
 
